@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from router.flight import give_way
 from router.retrieval.asked import AskedRequest, AskedText, RequestReader
 from router.retrieval.background import Background, is_foreign
-from router.retrieval.candidates import BY_SCORE, EVERYTHING, Positions
 from router.retrieval.copies import Copies, root_numbers
 from router.retrieval.documents import Edit, examples_of
 from router.retrieval.encoders import Encoder
 from router.retrieval.matches import Clause, Match, Ranking
 from router.retrieval.names import SkillNames
-from router.retrieval.scoring import Scored, SkillScores
+from router.retrieval.rows import EVERYTHING, Positions
+from router.retrieval.scoring import BY_SCORE, Scored, SkillScores
 from router.retrieval.spelling import SpellingIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog

@@ -15,8 +15,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.candidates import Positions
 from router.retrieval.documents import Edit
+
+Positions = slice | NDArray[np.intp]
+"""Positions of some skills in the arrays of all of them."""
+EVERYTHING: Final = slice(None)
 
 ROWS_PER_SPARE_ROW: Final = 16
 """A new table has one spare row for this many rows in use."""

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from router.errors import EncoderError
 from router.retrieval.background import Background
 from router.retrieval.bundled_encoder import BundledEncoder
-from router.retrieval.candidates import BY_SCORE
 from router.retrieval.index import SkillIndex
+from router.retrieval.scoring import BY_SCORE
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.enrichment import Enrichment

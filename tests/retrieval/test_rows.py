@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from router.retrieval.candidates import EVERYTHING
 from router.retrieval.documents import Edit
 from router.retrieval.encoders import unit
-from router.retrieval.rows import VectorRows
+from router.retrieval.rows import EVERYTHING, VectorRows
 
 VECTORS = unit(np.random.default_rng(5).normal(size=(40, 8)).astype(np.float32))
 HISTORIES = st.lists(st.sets(st.integers(0, len(VECTORS) - 1)), min_size=1, max_size=8)
