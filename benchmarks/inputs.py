@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.configured_encoder import build_encoder
+from router.retrieval.encoders import Encoder
 from router.settings import Settings
 
 

@@ -31,7 +31,8 @@ from benchmarks.inputs import give, parsed, parser_of, with_encoder, write
 from router import SemanticRouter, Settings
 from router.evaluation import Judgement, LabelledRequest, hit_at_1, judge, read_rows, recall_at
 from router.retrieval import index
-from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.configured_encoder import build_encoder
+from router.retrieval.encoders import Encoder
 from router.skills.manifest import SkillManifest
 
 DEPTH = 5

@@ -18,10 +18,11 @@ from router.learning.peers import Peers
 from router.llm.protocol import ChatModel
 from router.memory.query.classifier import QueryClassifier
 from router.plugins import EMBEDDING_CACHES, is_plugin, load_plugin
+from router.retrieval.configured_encoder import build_encoder
 from router.retrieval.discover import ListingIndex
 from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_chroma import ChromaCache
-from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore, embeddings_folder
 from router.settings import Settings

@@ -91,7 +91,7 @@ def _findings(catalog: Catalog, settings: Settings) -> list[Diagnostic]:
     findings = lint_catalog(catalog)
     if len(catalog.routable) > 1:
         from router.lint.routing import lint_routing
-        from router.retrieval.encoders import build_encoder
+        from router.retrieval.configured_encoder import build_encoder
 
         with output.progress("ranking the examples") as show:
             encoder = build_encoder(settings)

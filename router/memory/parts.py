@@ -35,7 +35,8 @@ from router.memory.records import Records
 from router.memory.services.unified import SourceReport, UnifiedMemory
 from router.memory.stores.memory_store import MemoryStore
 from router.retrieval.bundled_encoder import UNKNOWN, bundled_tokenizer
-from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.configured_encoder import build_encoder
+from router.retrieval.encoders import Encoder
 from router.settings import Settings
 
 SPOKEN: Final = ("session", "episodic")

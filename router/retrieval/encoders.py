@@ -1,7 +1,7 @@
 """Text encoders: texts in, unit vectors out.
 
-Their port, which of them a setting means, and those that other people's packages and servers are.
-Each imports what it needs when it is built.
+Their port, and those that other people's packages and servers are. Each imports what it needs when
+it is built. ``configured_encoder.py`` says which of them a setting means.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from router.errors import ConfigurationError, EncoderError
-from router.plugins import ENCODERS, load_plugin
+from router.errors import EncoderError
 from router.replies import RefusedReply, blocking_reply_bounds, refusal_in
 from router.web.loopback import direct, why_no_client
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     import openai
     from sentence_transformers import SentenceTransformer
 
-    from router.settings import Settings
 
 REMOTE_BATCH: Final = 128
 """Texts a call to a remote encoder; both APIs take more, but answers grow to megabytes."""
@@ -73,43 +71,6 @@ class Encoder(Protocol):
         Shape and errors as for ``encode``.
         """
         ...
-
-
-def build_encoder(settings: Settings) -> Encoder:
-    """The encoder that the settings name.
-
-    Raises:
-        ConfigurationError: the chosen kind needs a model and none is named, or it is a plug-in
-            that cannot be used.
-        EncoderError: the encoder cannot be loaded.
-    """
-    kind, model = settings.encoder.kind, settings.encoder.model
-    if kind == "bundled":
-        from router.retrieval.bundled_encoder import bundled_encoder
-
-        return bundled_encoder()
-    if kind == "minilm":
-        from router.retrieval.onnx_encoder import minilm
-
-        return minilm()
-    from router.settings import ENCODER_KINDS  # ``router memory classify`` needs no settings
-
-    if kind not in ENCODER_KINDS:
-        plugin: Encoder = load_plugin(ENCODERS, kind, Encoder, "encoder.kind")
-        return plugin
-    if model is None:
-        raise ConfigurationError(f"setting encoder.model: kind {kind!r} needs a model")
-    if kind == "onnx":
-        from router.retrieval.onnx_encoder import named_encoder
-
-        return named_encoder(model)
-    if kind == "sentence-transformers":
-        return SentenceTransformerEncoder(model)
-    if kind == "openai":
-        openai = settings.llm.openai
-        key = openai.api_key.get_secret_value() if openai.api_key else None
-        return OpenAIEncoder(model, base_url=openai.base_url, api_key=key)
-    return OllamaEncoder(model, host=settings.llm.ollama.host)
 
 
 class HeadEncoder(ABC):

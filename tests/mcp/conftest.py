@@ -24,7 +24,8 @@ from served import only_mcp
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from router.mcp.server import SkillServer
-from router.retrieval.encoders import Encoder, build_encoder
+from router.retrieval.configured_encoder import build_encoder
+from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
 from router.settings import Settings
 

@@ -1,10 +1,9 @@
-"""The encoders on servers, through their SDKs, and which encoder a setting means."""
+"""The encoders on servers, through their SDKs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,17 +15,13 @@ from servers.openai_server import OpenAIServer
 from servers.openai_server import embeddings as openai_embeddings
 from servers.openai_server import error as openai_error
 
-from router.errors import ConfigurationError, EncoderError
-from router.retrieval.bundled_encoder import BundledEncoder
+from router.errors import EncoderError
 from router.retrieval.encoders import (
     REMOTE_BATCH,
     Encoder,
     OllamaEncoder,
     OpenAIEncoder,
-    build_encoder,
 )
-from router.retrieval.onnx_encoder import minilm_files
-from router.settings import Settings
 
 
 @dataclass
@@ -175,37 +170,3 @@ def test_every_encoder_has_the_shape_of_the_protocol(remote: Remote) -> None:
     assert isinstance(remote.encoder, Encoder)
     assert remote.encoder.identity.startswith(f"{remote.name}/http://127.0.0.1:")
     assert remote.encoder.identity.endswith("/test-model")
-
-
-def test_the_default_is_the_bundled_encoder() -> None:
-    assert isinstance(build_encoder(Settings()), BundledEncoder)
-
-
-@pytest.mark.parametrize("kind", ["onnx", "openai", "ollama", "sentence-transformers"])
-def test_a_kind_that_needs_a_model_says_so(kind: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"setting encoder\.model"):
-        build_encoder(Settings(encoder={"kind": kind}))
-
-
-def test_remote_encoders_use_the_addresses_of_the_llm_settings(
-    openai_server: OpenAIServer, ollama_server: OllamaServer
-) -> None:
-    openai_server.queue(openai_embeddings({0: [1.0]}))
-    ollama_server.queue(ollama_embeddings([[1.0]]))
-    llm = {
-        "openai": {"base_url": openai_server.url, "api_key": "sk-test"},
-        "ollama": {"host": ollama_server.url},
-    }
-    for kind in ("openai", "ollama"):
-        chosen = Settings(llm=llm, encoder={"kind": kind, "model": "test-model"})
-        assert build_encoder(chosen).encode(["a"]).tolist() == [[1.0]]
-    assert openai_server.requests[0].headers["authorization"] == "Bearer sk-test"
-
-
-def test_minilm_needs_no_name_and_is_the_same_from_a_folder(tmp_path: Path) -> None:
-    for file in minilm_files():
-        (tmp_path / file.name).symlink_to(file)
-    chosen = build_encoder(Settings(encoder={"kind": "minilm"}))
-    named = build_encoder(Settings(encoder={"kind": "onnx", "model": str(tmp_path)}))
-    assert chosen.identity == named.identity
-    assert chosen.encode(["undo my commit"]).shape == (1, 384)

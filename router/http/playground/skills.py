@@ -17,7 +17,7 @@ from router.http.stream import streamed, while_known
 from router.lint.manifest import lint_catalog, lint_file_of
 from router.lint.routing import lint_routing
 from router.request import MAX_REQUEST_CHARACTERS
-from router.retrieval.encoders import build_encoder
+from router.retrieval.configured_encoder import build_encoder
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Diagnostic, in_order
 from router.skills.discovery import shipped_skills_root

@@ -1,0 +1,51 @@
+"""Which encoder a setting means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from servers.ollama_server import OllamaServer
+from servers.ollama_server import embeddings as ollama_embeddings
+from servers.openai_server import OpenAIServer
+from servers.openai_server import embeddings as openai_embeddings
+
+from router.errors import ConfigurationError
+from router.retrieval.bundled_encoder import BundledEncoder
+from router.retrieval.configured_encoder import build_encoder
+from router.retrieval.onnx_encoder import minilm_files
+from router.settings import Settings
+
+
+def test_the_default_is_the_bundled_encoder() -> None:
+    assert isinstance(build_encoder(Settings()), BundledEncoder)
+
+
+@pytest.mark.parametrize("kind", ["onnx", "openai", "ollama", "sentence-transformers"])
+def test_a_kind_that_needs_a_model_says_so(kind: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"setting encoder\.model"):
+        build_encoder(Settings(encoder={"kind": kind}))
+
+
+def test_remote_encoders_use_the_addresses_of_the_llm_settings(
+    openai_server: OpenAIServer, ollama_server: OllamaServer
+) -> None:
+    openai_server.queue(openai_embeddings({0: [1.0]}))
+    ollama_server.queue(ollama_embeddings([[1.0]]))
+    llm = {
+        "openai": {"base_url": openai_server.url, "api_key": "sk-test"},
+        "ollama": {"host": ollama_server.url},
+    }
+    for kind in ("openai", "ollama"):
+        chosen = Settings(llm=llm, encoder={"kind": kind, "model": "test-model"})
+        assert build_encoder(chosen).encode(["a"]).tolist() == [[1.0]]
+    assert openai_server.requests[0].headers["authorization"] == "Bearer sk-test"
+
+
+def test_minilm_needs_no_name_and_is_the_same_from_a_folder(tmp_path: Path) -> None:
+    for file in minilm_files():
+        (tmp_path / file.name).symlink_to(file)
+    chosen = build_encoder(Settings(encoder={"kind": "minilm"}))
+    named = build_encoder(Settings(encoder={"kind": "onnx", "model": str(tmp_path)}))
+    assert chosen.identity == named.identity
+    assert chosen.encode(["undo my commit"]).shape == (1, 384)
