@@ -173,8 +173,8 @@ def judged_unseen(examples: Sequence[Example], vectors: Matrix) -> list[NDArray[
         seen = [example for example, its in zip(examples, folds, strict=True) if its != fold]
         model = train(seen, vectors[folds != fold])
         for number in np.flatnonzero(folds == fold).tolist():
-            known = model.known(cues(examples[number].query))
-            judged[number] = model.probabilities(known, vectors[number])
+            found = cues(examples[number].query)
+            judged[number] = model.probabilities(found, vectors[number])
     return judged
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
+from itertools import chain, count
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Self, TypeAlias
 
@@ -323,6 +324,9 @@ def _evidence_to_dict(evidence: Evidence) -> dict[str, Any]:
 def answer_ids() -> Iterator[str]:
     """Identifiers of answers: 96 random bits each, so that nobody can guess another's. The system
     gives the random bytes of many at once, because one call takes longer than a cache hit."""
-    while True:
-        drawn = secrets.token_hex(12 * 64)
-        yield from (drawn[start : start + 24] for start in range(0, len(drawn), 24))
+    return chain.from_iterable(_drawn_ids() for _ in count())
+
+
+def _drawn_ids() -> list[str]:
+    drawn = secrets.token_hex(12 * 64)
+    return [drawn[start : start + 24] for start in range(0, len(drawn), 24)]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from router.errors import EncoderError
 from router.retrieval.bundled_encoder import bundled_words
 from router.retrieval.clauses import clauses, readable
+from router.retrieval.documents import Edit
 from router.retrieval.encoders import Encoder, checked, unit
 from router.retrieval.lexical import LexicalIndex
 from router.retrieval.spelling import SpellingIndex
@@ -117,10 +118,11 @@ class RequestReader:
         # A request's vector is the encoder's work alone, so it outlives the catalog.
         self._remembered: LRUCache[str, EncodedRequest] = LRUCache(REMEMBERED_VECTORS)
 
-    def over(self, lexical: LexicalIndex, spelling: SpellingIndex, width: int) -> Self:
-        """The reader for a later index; ``width`` is how many numbers a skill's vector has."""
+    def edited(self, edit: Edit, lexical: LexicalIndex, width: int) -> Self:
+        """The reader after a step; ``width`` is how many numbers a skill's vector has."""
         after = copy(self)
-        after._lexical, after._spelling, after._width = lexical, spelling, width
+        after._lexical, after._width = lexical, width
+        after._spelling = self._spelling.edited(edit)
         return after
 
     async def read(self, requests: Sequence[str]) -> list[AskedRequest]:

@@ -30,7 +30,6 @@ from router.retrieval.matches import Clause, Match, Ranking
 from router.retrieval.names import SkillNames
 from router.retrieval.rows import EVERYTHING, Positions
 from router.retrieval.scoring import BY_SCORE, Scored, SkillScores
-from router.retrieval.spelling import SpellingIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.difference import differing
@@ -68,7 +67,6 @@ class SkillIndex:
         self._names: list[str] = []
         self._skill_names = SkillNames()
         self._copies = Copies()
-        self._spelling = SpellingIndex()
         self._scores = SkillScores()
         self._reader = RequestReader(encoder)
 
@@ -172,10 +170,9 @@ class SkillIndex:
         after.__dict__.pop("_position_of", None)  # the cached property is of the old names
         after._skill_names = self._skill_names.edited(edit, names)
         after._copies = self._copies.edited(edit, names, roots)
-        after._spelling = self._spelling.edited(edit)
         after._scores = scores = self._scores.edited(edit, vectors, of_examples, expected=expected)
         width = len(scores.vectors.mean)
-        after._reader = self._reader.over(scores.lexical, after._spelling, width)
+        after._reader = self._reader.edited(edit, scores.lexical, width)
         return after
 
     @cached_property

@@ -27,7 +27,6 @@ _IDENTICAL: Final = StageTrace(
     Stage.FUZZY, Outcome.SKIPPED, "the exact cache holds this very request"
 )
 _EXACT_HIT: Final = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
-_EXACT_MISS: Final = StageTrace(Stage.EXACT, Outcome.DECLINED, "no identical request is stored")
 _NOT_NEEDED: Final = (
     StageTrace(Stage.LLM, Outcome.SKIPPED, "a cache answered"),
     StageTrace(Stage.VECTOR, Outcome.SKIPPED, "a cache answered"),
@@ -140,10 +139,10 @@ def _trace(
     if found.kept is not None and found.stage is Stage.EXACT:
         exact = _EXACT_HIT.copy_with(microseconds=found.exact_microseconds)
         return _IDENTICAL, exact if refused is None else _refused(exact, refused)
-    reason = _EXACT_MISS.reason
+    reason = "no identical request is stored"
     if found.alone:
         reason = f"{reason} by this process; {found.alone}"
-    exact = _EXACT_MISS.copy_with(reason=reason, microseconds=found.exact_microseconds)
+    exact = StageTrace(Stage.EXACT, Outcome.DECLINED, reason, found.exact_microseconds)
     if found.similar is None:
         return _NO_FUZZY_CACHE if wanted_similar else _LEFT_OUT, exact
     fuzzy = _trace_of_similar(found.similar, found.fuzzy_microseconds)

@@ -156,7 +156,7 @@ class _LocalClassifier:
         if not layers:
             reason = "It calls for no layer in particular."
             return Classification((), (), (), chosen.confidence, (reason,))
-        speaking = self._model.speaking_for(int(chosen.shares.argmax()), chosen.known)
+        speaking = self._model.speaking_for(int(chosen.shares.argmax()), chosen.cues)
         types = _types(chosen.evidence, layers)
         reasons = _reasons(layers, types, [chosen.cues[cue] for cue in speaking], chosen.plugged)
         secondary = _secondary(self._table, types, layers)
@@ -166,7 +166,7 @@ class _LocalClassifier:
         """The layers to read for a query, and what they were chosen by."""
         import numpy as np
 
-        found, known, vector, shares = self._read(query)
+        found, vector, shares = self._read(query)
         plugged, rest = self._plugged(vector)
         best, share = self._model.likeliest_layer(shares)
         confidence = rest * self._model.confidence_of(share)
@@ -174,7 +174,7 @@ class _LocalClassifier:
         if plugged and max(plugged.values()) > rest * share:
             confidence = max(plugged.values())
         elif best is None:
-            return _ChosenLayers(found, known, shares, plugged, evidence, (), confidence)
+            return _ChosenLayers(found, shares, plugged, evidence, (), confidence)
 
         together = shares
         if second := second_question(query):
@@ -185,16 +185,13 @@ class _LocalClassifier:
         for name, likely in plugged.items():
             evidence[QueryType.GENERAL, name] += likely
         layers = self._layers(evidence)
-        return _ChosenLayers(found, known, shares, plugged, evidence, layers, confidence)
+        return _ChosenLayers(found, shares, plugged, evidence, layers, confidence)
 
-    def _read(
-        self, text: str
-    ) -> tuple[dict[str, str], list[str], NDArray[np.float32], NDArray[np.float32]]:
-        """A text's cues, those that are known, its vector, and the share of each kind."""
+    def _read(self, text: str) -> tuple[dict[str, str], NDArray[np.float32], NDArray[np.float32]]:
+        """A text's cues, its vector, and the share of each kind."""
         found = cues(text)
-        known = self._model.known(found)
         vector = self._encoder.encode([text])[0]
-        return found, known, vector, self._model.probabilities(known, vector)
+        return found, vector, self._model.probabilities(found, vector)
 
     def _plugged(self, vector: NDArray[np.float32]) -> tuple[dict[str, float], float]:
         """How likely each plugged-in layer is wanted, and how likely none of them is."""
@@ -224,7 +221,6 @@ class _ChosenLayers(NamedTuple):
 
     Attributes:
         cues: of the query, each with its words.
-        known: the cues that the model has learned something about.
         shares: the probability of each kind of query.
         plugged: how likely each plugged-in layer is wanted.
         evidence: the probability that speaks for each type and layer.
@@ -233,7 +229,6 @@ class _ChosenLayers(NamedTuple):
     """
 
     cues: dict[str, str]
-    known: list[str]
     shares: NDArray[np.float32]
     plugged: dict[str, float]
     evidence: Mapping[_Destination, float]

@@ -74,16 +74,14 @@ class ClassifierModel:
                 (float(stored["confidence"][0]), float(stored["confidence"][1])),
             )
 
-    def known(self, cues: Iterable[str]) -> list[str]:
-        """The cues that it has learned something about."""
-        return [cue for cue in cues if cue in self.vocabulary]
-
-    def probabilities(self, known: list[str], vector: NDArray[np.float32]) -> NDArray[np.float32]:
-        """How likely each kind is, in the order of ``kinds``; sums to 1. The cues are out of
-        ``known``, the vector is the bundled encoder's, of length 1."""
+    def probabilities(
+        self, cues: Iterable[str], vector: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """How likely each kind is, in the order of ``kinds``; sums to 1. Cues that it does not know
+        count nothing. The vector is the bundled encoder's, of length 1."""
         scores = vector @ self.vector_weights + self.constants
-        if known:
-            rows = self.cue_weights.take([self.vocabulary[cue] for cue in known], axis=0)
+        if known := [self.vocabulary[cue] for cue in cues if cue in self.vocabulary]:
+            rows = self.cue_weights.take(known, axis=0)
             scores += np.add.reduce(rows) / math.sqrt(len(rows))
         powers = np.exp(scores - scores.max())
         return np.asarray(powers / powers.sum(), dtype=np.float32)
@@ -102,8 +100,9 @@ class ClassifierModel:
         slope, intercept = self.confidence
         return logistic(slope * log_odds(share) + intercept)
 
-    def speaking_for(self, kind: int, known: list[str]) -> list[str]:
+    def speaking_for(self, kind: int, cues: Iterable[str]) -> list[str]:
         """The cues, of those given, that raise this kind above the average one; strongest first."""
+        known = [cue for cue in cues if cue in self.vocabulary]
         if not known:
             return []
         rows = self.cue_weights[[self.vocabulary[cue] for cue in known]]
