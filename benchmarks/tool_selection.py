@@ -130,7 +130,7 @@ class MetaTool:
     async def rankings(self, index: SkillIndex) -> list[Rankings]:
         texts = self.asked.texts
         say("metatool: retrieval")
-        retrieved = await index.scores(texts, self.names)
+        retrieved = np.stack([await index.scores(text, self.names) for text in texts])
         words = bm25(self.described.texts)
         found = [
             Rankings("BM25", "none", np.stack([words(text) for text in texts])),

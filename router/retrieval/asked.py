@@ -125,15 +125,11 @@ class RequestReader:
         after._spelling = self._spelling.edited(edit)
         return after
 
-    async def read(self, requests: Sequence[str]) -> list[AskedRequest]:
-        """Requests as they are ranked; they are encoded in one call."""
-        corrected = [self._corrected(request) for request in requests]
-        encoded = await self._encoded(text for text, _ in corrected)
-        found = []
-        for text, terms in corrected:
-            texts, vectors = encoded[text]
-            found.append(AskedRequest(text, self._asked(texts, terms), vectors))
-        return found
+    async def read(self, request: str) -> AskedRequest:
+        """A request as it is ranked."""
+        text, terms = self._corrected(request)
+        texts, vectors = (await self._encoded([text]))[text]
+        return AskedRequest(text, self._asked(texts, terms), vectors)
 
     async def remember(self, requests: Iterable[str]) -> None:
         """Encode requests in one batch and remember their vectors. With a static encoder nothing is

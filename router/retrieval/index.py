@@ -20,7 +20,6 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from router.flight import give_way
 from router.retrieval.asked import AskedRequest, AskedText, RequestReader
 from router.retrieval.background import Background, is_foreign
 from router.retrieval.copies import Copies, root_numbers
@@ -39,8 +38,6 @@ from router.spare_memory import give_back
 IN_CONTEXT: Final = 0.5
 """How much the score for the whole request counts when one of its clauses is scored: "mail it to
 her" says little by itself."""
-SCORED_AT_ONCE: Final = 8
-"""``scores`` lets other work on the event loop go on after this many requests."""
 READ_AT_ONCE: Final = 256
 """New skills of one step, or a sixteenth of those that are indexed, if that is more. Reading a
 skill takes ten times the memory of what is kept of it."""
@@ -223,23 +220,12 @@ class SkillIndex:
         size = len(self._names) if isinstance(allowed, slice) else len(allowed)
         if not size:
             return Ranking(())
-        [asked] = await self._reader.read([request])
-        return self._ranking(asked, allowed, size, limit)
+        return self._ranking(await self._reader.read(request), allowed, size, limit)
 
-    async def scores(self, requests: Sequence[str], names: Sequence[str]) -> NDArray[np.float64]:
-        """Fused scores of some skills for many requests, shape (requests, names). A name that is
-        not in the catalog scores minus infinity. Requests to route are let in between."""
-        table = np.full((len(requests), len(names)), -np.inf)
-        known = [column for column, name in enumerate(names) if name in self._position_of]
-        if not requests or not known:
-            return table
-        positions = np.array([self._position_of[names[column]] for column in known], dtype=np.intp)
-        for start in range(0, len(requests), SCORED_AT_ONCE):
-            batch = await self._reader.read(requests[start : start + SCORED_AT_ONCE])
-            for row, asked in enumerate(batch, start):
-                table[row, known] = self._scores.of(asked, positions)
-            await give_way()
-        return table
+    async def scores(self, request: str, names: Sequence[str]) -> NDArray[np.float64]:
+        """The fused scores of some skills of this catalog for a request."""
+        positions = np.array([self._position_of[name] for name in names], dtype=np.intp)
+        return self._scores.of(await self._reader.read(request), positions)
 
     def _ranking(self, asked: AskedRequest, allowed: Positions, size: int, limit: int) -> Ranking:
         named = self._named(asked.text, allowed)[:BY_SCORE]  # all of them are scored in full

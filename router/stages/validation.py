@@ -148,7 +148,7 @@ async def refusal(
         return None
     if not chosen:
         return f"{rivals[0]} is newer than the answer that nothing fits"
-    scores = (await index.scores([text], [*chosen, *rivals]))[0]
+    scores = await index.scores(text, [*chosen, *rivals])
     best = int(scores[len(chosen) :].argmax())
     if scores[len(chosen) + best] > scores[: len(chosen)].max():
         return f"{rivals[best]} is newer and ranks above {chosen[0]}"
