@@ -7,8 +7,9 @@ is the skill's own material, often templates of other skills.
 People share skills by symbolic links, and a folder of skills may come from strangers. So a link to
 a folder is followed only when its target is safe to read: it lies in another root that was named,
 or in the project or the home of the user and belongs to the user. Every other link is reported and
-left out. A target inside the same root is searched in its own place, so nothing is found twice. A
-link inside a skill's folder is never followed out of the root: a skill's files stay within it.
+left out; the same holds for a default root of the project that is a link. A target inside the same
+root is searched in its own place, so nothing is found twice. A link inside a skill's folder is
+never followed out of the root: a skill's files stay within it.
 
 What is plenty is no danger. The depth of folders is bounded, and the number of skills by the
 setting ``max_skills``; whatever is left out is reported.
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from router.errors import ConfigurationError
+from router.settings_files import warn_once
 from router.skills.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -105,8 +107,23 @@ def configured_roots(settings: Settings, *, later_ones: bool = False) -> tuple[P
     """
     chosen = settings.skills
     if chosen is None:
-        chosen = tuple(root for root in default_roots() if later_ones or _is_folder(root))
+        chosen = tuple(
+            root for root in default_roots() if (later_ones or _is_folder(root)) and is_own(root)
+        )
     return (*chosen, shipped_skills_root()) if settings.shipped_skills else chosen
+
+
+def is_own(root: Path) -> bool:
+    """Whether a default root lies where a link in a root may lead, or is not there. A project may
+    be a stranger's, and nobody has named its root: a link to ``/`` would have the whole disk
+    searched. One that does not is warned of."""
+    real, here = _resolved(root), _resolved(Path.cwd())
+    if real is None or here is None or not root.is_relative_to(Path.cwd()):
+        return True
+    fault = None if real.is_relative_to(here) else _Links(here, ()).fault(real)
+    if fault is not None:
+        warn_once(f"{str(root)!a}: the link to {str(real)!a} is not followed: {fault}")
+    return fault is None
 
 
 def scan_root(

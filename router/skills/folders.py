@@ -30,7 +30,13 @@ from typing import TYPE_CHECKING, Final, Self
 
 from router.errors import ConfigurationError, ManifestError
 from router.skills.diagnostics import Diagnostic, Severity, short
-from router.skills.discovery import MAX_SKILLS, configured_roots, default_roots, scan_root
+from router.skills.discovery import (
+    MAX_SKILLS,
+    configured_roots,
+    default_roots,
+    is_own,
+    scan_root,
+)
 from router.skills.enrichment import (
     ENRICHMENT_FILE,
     Enrichment,
@@ -88,7 +94,7 @@ class FolderSource:
             max_skills: skills taken, at most; the others are left out, which is noted.
             clock: the time of day in nanoseconds, to compare with the times of files.
         """
-        self.roots = tuple(dict.fromkeys(map(absolute, folders)))
+        self._roots = tuple(dict.fromkeys(map(absolute, folders)))
         self._missing_ok = missing_ok
         self._optional = optional
         self._max_skills = max_skills
@@ -104,6 +110,12 @@ class FolderSource:
             max_skills=settings.max_skills,
         )
 
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders, without those of the default ones that are links to what is not to be
+        searched now."""
+        return tuple(root for root in self._roots if root not in self._optional or is_own(root))
+
     def read(
         self, previous: SourceSnapshot | None = None, *, quick: bool = False
     ) -> FolderSnapshot:
@@ -118,11 +130,12 @@ class FolderSource:
         stale: dict[Path, Diagnostic] = {}
         notices: list[Diagnostic] = []
         seen: set[str] = set()
-        for root in self.roots:
+        roots = self.roots
+        for root in roots:
             try:
                 scan = scan_root(
                     root,
-                    trusted=self.roots,
+                    trusted=roots,
                     max_skills=self._max_skills - len(skills),
                     may_be_away=previous is not None,
                 )

@@ -16,6 +16,7 @@ from router.skills.discovery import (
     scan_root,
     shipped_skills_root,
 )
+from router.skills.folders import FolderSource
 
 
 def put(folder: Path, name: str = "SKILL.md") -> Path:
@@ -352,6 +353,38 @@ def test_the_default_roots_are_those_that_exist_strongest_first(
     assert configured_roots(settings) == there
     later_ones = configured_roots(settings, later_ones=True)
     assert later_ones == (there[0], project / ".agents/skills", *there[1:])
+
+
+@pytest.mark.parametrize(("link", "below"), [("skills", ""), (".claude", "skills")])
+def test_a_default_root_is_no_way_to_the_rest_of_the_disk(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    link: str,
+    below: str,
+) -> None:
+    project, home, others = (tmp_path / name for name in ("project", "home", "others"))
+    project.mkdir()
+    home.mkdir()
+    put(others / below / "theirs")
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(home))
+    settings = Settings(shipped_skills=False)
+    source = FolderSource.configured(settings)
+    root = project / link / below
+
+    (project / link).symlink_to(others)
+    assert configured_roots(settings) == ()
+    assert root not in configured_roots(settings, later_ones=True)
+    assert root not in source.roots
+    assert source.read().skills == ()
+    assert f"'{root}': the link to '{others / below}' is not followed" in caplog.text
+
+    for own in (project / "own", home / "shared"):  # where a link in a root may lead, too
+        (project / link).unlink()
+        put(own / below / "mine")
+        (project / link).symlink_to(own)
+        assert [skill.path.parent.name for skill in source.read().skills] == ["mine"]
 
 
 def test_the_shipped_skills_are_where_the_package_or_its_checkout_has_them() -> None:
