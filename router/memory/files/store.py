@@ -9,7 +9,8 @@ changed are read again. So whatever Serena, an editor or Git writes is found by 
   ``problems`` and left out, and whatever is not a regular file is not opened.
 - Links are followed, as Serena does, such as those of a monorepo to the memories of its parts; but
   only to what lies in the project (or under the global root): a cloned project must not be able to
-  show the rest of the disk. The root itself may be a link; its owner made it.
+  show the rest of the disk. That holds for the project's root, too, unless the user's own file of
+  Serena lays it elsewhere; the global root may be a link, for it is the user's.
 - A file is written whole or not at all: a temporary file, synchronised, takes the place of the old.
 """
 
@@ -54,6 +55,7 @@ from router.request import check_text
 MAX_FILES: Final = 10_000
 MAX_FOLDERS: Final = 2_000
 MAX_DEPTH: Final = 8
+_LEADS_OUT: Final = "a link that leads out of the project"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,9 @@ class FileStore:
         self._serena = Serena(project, serena_home)
         self._project, self._global = self._serena.memories, self._serena.global_memories
         self.roots = self._project, self._global
+        inside = self._project.is_relative_to(self._serena.project)
         self._allowed: dict[Path, tuple[Path, ...]] = {
-            self._project: (self._project, self._serena.project),
+            self._project: (*(() if inside else (self._project,)), self._serena.project),
             self._global: (self._global,),
         }
         self._read_only = checked_patterns("read_only_patterns", read_only)
@@ -311,6 +314,11 @@ class FileStore:
     def _scan(self, root: Path, prefix: str) -> Iterator[tuple[str, FoundFile]]:
         """Every file under a root that is a memory by its name."""
         real_root = root.resolve()
+        if not is_inside(real_root, self._allowed[root]):
+            self._miss(
+                root, root, f"{_LEADS_OUT}; memory.project_directory may name another project"
+            )
+            return
         pending: list[tuple[Path, str, tuple[Path, ...]]] = [(root, prefix, (real_root,))]
         folders = files = 0
         while pending:
@@ -347,7 +355,7 @@ class FileStore:
                         self._miss(root, path, why)
                     continue
                 if real is not None and not is_inside(real, self._allowed[root]):
-                    self._problems[path] = "a link that leads out of the project"
+                    self._problems[path] = _LEADS_OUT
                 elif is_folder:
                     real = real or ancestors[-1] / entry.name
                     if len(ancestors) == MAX_DEPTH:

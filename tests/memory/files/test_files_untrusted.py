@@ -104,10 +104,32 @@ def test_links_are_followed_within_the_folder_only(
     assert sorted(path.name for path in (tmp_path / "secret").iterdir()) == ["key.md"]
 
 
-def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "project" / ".serena").mkdir(parents=True)
-    (tmp_path / "project" / ".serena" / "memories").symlink_to(tmp_path / "elsewhere")
+@pytest.mark.parametrize("link", [".serena", ".serena/memories"])
+def test_the_root_itself_leads_out_of_no_project(tmp_path: Path, link: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "memories").mkdir(parents=True)
+    (elsewhere / "diary.md").write_text("hunter2", encoding="utf-8")
+    (elsewhere / "memories" / "diary.md").write_text("hunter2", encoding="utf-8")
+    root = tmp_path / "project" / link
+    root.parent.mkdir(parents=True)
+    root.symlink_to(elsewhere)
+    files = FileStore(tmp_path / "project", serena_home=tmp_path / "home")
+    assert files.search("hunter2", k=5) == []
+    assert files.names() == ()
+    assert files.snapshot().whole == frozenset()
+    assert "a link that leads out of the project" in files.problems()[0]
+    for call in (lambda: files.save("new", "x"), lambda: files.save("diary", "x")):
+        with pytest.raises(InvalidRequest, match="leads out"):
+            call()
+    with pytest.raises(UnknownMemory):
+        files.delete("diary")
+    assert len(list(elsewhere.rglob("*.md"))) == 2
+
+
+def test_the_root_may_be_a_link_inside_the_project(tmp_path: Path) -> None:
+    (tmp_path / "project" / "notes").mkdir(parents=True)
+    (tmp_path / "project" / ".serena").mkdir()
+    (tmp_path / "project" / ".serena" / "memories").symlink_to(tmp_path / "project" / "notes")
     files = FileStore(tmp_path / "project", serena_home=tmp_path / "home")
     files.save("auth/login", "Tokens.")
     assert files.get("auth/login").content == "Tokens."
