@@ -162,7 +162,10 @@ async def decided(
     """What is asked of one catalog with some of its requests, and what was decided."""
     say(f"{case.name}: {label}")
     index = SkillIndex.build(enriched(case, written), encoder=encoder, store=store)
-    return [(asked, await decide(asked.request.text, index)) for asked in case.asked]
+    return [
+        (asked, await decide(asked.request.text, index, context=asked.request.context))
+        for asked in case.asked
+    ]
 
 
 def rows_of(name: str, label: str, pairs: Sequence[Pair]) -> list[dict[str, Any]]:

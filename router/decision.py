@@ -222,17 +222,20 @@ class Decider:
         return of_neither(by_examples, other, settings)
 
     async def _retrieve(self, asked: Request, among: Sequence[str] | None) -> RetrievalDecision:
-        """What retrieval decides. A request that cannot stand alone is read with the user's latest
-        turn, and the evidence says which text was read."""
-        reading = read(asked) if asked.history else None
+        """What retrieval decides. A request that cannot stand alone is read in its context, and the
+        evidence says which text was read."""
+        reading = read(asked)
         local = await decide_by_retrieval(
-            asked.text if reading is None else reading.text,
+            asked.text,
             self._index,
+            context=reading.context,
             among=among,
             caution=self._settings.vector.least_right,
         )
-        if reading is None:
+        if not asked.history:
             return local
+        if not local.in_context:
+            reading = reading.alone
         evidence = {**local.evidence, **reading.evidence}
         return replace(local, reason=reading.explained(local.reason), evidence=evidence)
 

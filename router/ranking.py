@@ -19,7 +19,7 @@ from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 from router.stages.followup import read
 from router.stages.further import MAX_CANDIDATES
-from router.stages.vector import BALANCED, judge
+from router.stages.vector import BALANCED, ranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,17 @@ async def rank(
     check_limit(limit)
     included = always_included(always_include, catalog, asked.available)
     reading = read(asked)
-    ranking = await index.rank(
-        reading.text, among=asked.available, limit=max(limit, MAX_CANDIDATES)
+    ranking, decided = await ranked(
+        asked.text,
+        index,
+        context=reading.context,
+        among=asked.available,
+        limit=max(limit, MAX_CANDIDATES),
+        caution=caution,
     )
+    if not decided.in_context:
+        reading = reading.alone
     matches, missing = with_room(ranking.matches, included, limit)
-    decided = judge(reading.text, ranking, caution=caution)
     placed = [*((match.name, match) for match in matches), *((name, None) for name in missing)]
     return RankedSkills(
         tuple(_placed(catalog.skills[name], match) for name, match in placed),

@@ -285,7 +285,8 @@ class SemanticRouter(OpenedInBlock):
                 that are not installed are ignored.
             history: earlier turns of the conversation, oldest first, also as messages of a chat
                 API. The LLM reads them; without it, a request that cannot stand alone is read with
-                the user's latest turn, and the trace says so.
+                the user's latest turn and the beginning of the assistant's answer, and the trace
+                says so.
             scope: whose request it is; cached answers never cross scopes.
             use_semantic_cache: False leaves the fuzzy cache out: it is neither asked nor taught.
 
@@ -559,14 +560,15 @@ class SemanticRouter(OpenedInBlock):
 
         snapshot = self._runtime.ready or await self.open()
         asked = Request.parse(query, available=available, history=history, scope=scope)
-        text = read(asked).text
+        context = read(asked).context
         included = tuple(names_in("always_include", always_include))
         version = snapshot.catalog.version
 
         async def search() -> tuple[Discovered, ...]:
             await self._admission.turn()
             return await discover(
-                text,
+                query,
+                context=context,
                 available=asked.available,
                 always_include=included,
                 catalog=snapshot.catalog,
@@ -575,7 +577,7 @@ class SemanticRouter(OpenedInBlock):
                 listings=None if installed_only else snapshot.parts.listings,
             )
 
-        key = text, asked.available, included, limit, installed_only, version
+        key = query, context, asked.available, included, limit, installed_only, version
         return await self._searches.do(key, search)
 
     async def enrich(

@@ -94,7 +94,7 @@ class AskedRequest(NamedTuple):
     """A request as it is ranked.
 
     Attributes:
-        text: the part that is read, with misspelt words corrected.
+        text: the part that is read, with misspelt words corrected, and without a context.
         texts: the words of the whole, and of each clause where it has several; the latter are
             among the former.
         vectors: one row of unit length for each of them, see ``EncodedRequest``.
@@ -125,10 +125,21 @@ class RequestReader:
         after._spelling = self._spelling.edited(edit)
         return after
 
-    async def read(self, request: str) -> AskedRequest:
-        """A request as it is ranked."""
+    async def read(self, request: str, context: str = "") -> AskedRequest:
+        """A request as it is ranked. With a context, which was said before it, the whole is both.
+        However long the context is, and in however many clauses, it is half of the meaning."""
         text, terms = self._corrected(request)
         texts, vectors = (await self._encoded([text]))[text]
+        if context:
+            before, others = self._corrected(context)
+            terms = others | terms
+            said = (await self._encoded([before]))[before].vector
+            whole = unit(vectors[:1] + said)
+            own = int(
+                len(texts) > 1
+            )  # its clauses, or the request itself where it has a single one
+            texts = (f"{before}\n{text}", *texts[own:])
+            vectors = np.concatenate([whole, vectors[own:]])
         return AskedRequest(text, self._asked(texts, terms), vectors)
 
     async def remember(self, requests: Iterable[str]) -> None:

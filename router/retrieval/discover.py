@@ -63,13 +63,15 @@ async def discover(
     catalog: Catalog,
     index: SkillIndex,
     limit: int,
+    context: str = "",
     available: Sequence[str] | None = None,
     always_include: Iterable[str] = (),
     listings: ListingIndex | None = None,
 ) -> tuple[Discovered, ...]:
     """The best skills for a query, best first, with why; the arguments are those of
-    ``SemanticRouter.discover``. Skills that are not installed are looked for in ``listings``; one
-    that is installed under the same name, or was unloaded, is not suggested.
+    ``SemanticRouter.discover``, and ``context`` is what was said before. Skills that are not
+    installed are looked for in ``listings``; one that is installed under the same name, or was
+    unloaded, is not suggested.
 
     Raises:
         InvalidRequest: the limit is out of range, or ``always_include`` is no list of names.
@@ -79,10 +81,10 @@ async def discover(
     """
     check_limit(limit)
     included = always_included(always_include, catalog, available)
-    ranking = await index.rank(query, among=available, limit=limit)
+    ranking = await index.rank(query, context=context, among=available, limit=limit)
     matches, missing = with_room(ranking.matches, included, limit)
     for name in missing:  # each alone: a copy of another skill is not ranked beside it
-        matches += (await index.rank(query, among=[name], limit=1)).matches
+        matches += (await index.rank(query, context=context, among=[name], limit=1)).matches
     shadows: dict[str, list[Path]] = {}
     for lost in catalog.shadowed:
         shadows.setdefault(lost.manifest.name, []).append(lost.manifest.path)
@@ -98,7 +100,7 @@ async def discover(
     if listings is None:
         return tuple(installed)
     taken = catalog.skills.keys() | catalog.hidden
-    suggested = await listings.suggest(query, limit=limit, taken=taken)
+    suggested = await listings.suggest(query, context=context, limit=limit, taken=taken)
     pairs = zip_longest(installed, suggested)
     found = [skill for pair in pairs for skill in pair if skill is not None]
     for place in range(len(found) - 1, -1, -1):  # from the last one, until they are few enough
@@ -137,7 +139,7 @@ class ListingIndex:
         return tuple(fault for listing in self._listings for fault in _faults(listing))
 
     async def suggest(
-        self, query: str, *, limit: int, taken: Collection[str] = ()
+        self, query: str, *, context: str = "", limit: int, taken: Collection[str] = ()
     ) -> tuple[Discovered, ...]:
         """The best listed skills for a query, best first, without those of the taken names.
 
@@ -157,7 +159,7 @@ class ListingIndex:
             free = None
             if not self._listed.keys().isdisjoint(taken):
                 free = [name for name in self._listed if name not in taken]
-            ranking = await index.rank(query, among=free, limit=limit)
+            ranking = await index.rank(query, context=context, among=free, limit=limit)
             return tuple(
                 _found(match, manifest, installed=False, url=url)
                 for match in ranking.matches

@@ -206,11 +206,18 @@ class SkillIndex:
         return examples_of(self.catalog.skills[name])[found[0]], found[1]
 
     async def rank(
-        self, request: str, *, among: Sequence[str] | None = None, limit: int = 10
+        self,
+        request: str,
+        *,
+        context: str = "",
+        among: Sequence[str] | None = None,
+        limit: int = 10,
     ) -> Ranking:
         """Rank the skills for a request. Those that it names outright come first.
 
         Args:
+            context: what was said before it, see ``RequestReader.read``. It names no skill, and its
+                clauses ask for none.
             among: names that may be ranked; None means all.
             limit: how many matches to give, at least 1.
         """
@@ -220,7 +227,7 @@ class SkillIndex:
         size = len(self._names) if isinstance(allowed, slice) else len(allowed)
         if not size:
             return Ranking(())
-        return self._ranking(await self._reader.read(request), allowed, size, limit)
+        return self._ranking(await self._reader.read(request, context), allowed, size, limit)
 
     async def scores(self, request: str, names: Sequence[str]) -> NDArray[np.float64]:
         """The fused scores of some skills of this catalog for a request."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from router.request import Request
 from router.result import Number
 from router.stages.followup import read
+from router.stages.vector import ranked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,9 +85,12 @@ async def explain(
     Raises:
         EncoderError: the request cannot be encoded.
     """
-    text = read(asked).text
+    reading = read(asked)
     everything = max(1, len(index.catalog.routable))
-    ranking = await index.rank(text, among=asked.available, limit=everything)
+    ranking, decided = await ranked(
+        asked.text, index, context=reading.context, among=asked.available, limit=everything
+    )
+    text = reading.whole if decided.in_context else asked.text
     chosen = {*result.selected_skills, *result.suggested_skills}
     shown = [
         match

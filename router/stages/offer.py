@@ -90,8 +90,10 @@ async def offer_of(
             for share in SHARES:
                 if sum(_size(name, short(name, share)) for name in names) <= token_budget:
                     return Offer(tuple(OfferedSkill(name, short(name, share)) for name in names))
-    text = read(asked).text if asked.history else asked.text
-    ranking = await index.rank(text, among=asked.available, limit=MAX_OFFERED)
+    context = read(asked).context
+    ranking = await index.rank(
+        asked.text, context=context, among=asked.available, limit=MAX_OFFERED
+    )
     kept = sorted(name for name in dict.fromkeys(pinned) if name in allowed)
     offered = {name: short(name, SHORTLIST_SHARE) for name in kept}
     left = token_budget - sum(_size(*skill) for skill in offered.items())

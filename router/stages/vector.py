@@ -75,6 +75,7 @@ class RetrievalDecision:
         evidence: what the decision rests on.
         matches: the best ones, best first; none where the request may be offered nothing.
         microseconds: time spent.
+        in_context: the request was read with what was said before it.
     """
 
     decision: Decision
@@ -84,6 +85,7 @@ class RetrievalDecision:
     evidence: Evidence
     matches: tuple[Match, ...] = ()
     microseconds: float = 0.0
+    in_context: bool = False
 
     @property
     def ranked(self) -> tuple[str, ...]:
@@ -102,12 +104,14 @@ async def decide(
     request: str,
     index: SkillIndex,
     *,
+    context: str = "",
     among: Sequence[str] | None = None,
     caution: float = BALANCED,
 ) -> RetrievalDecision:
     """Rank the skills for a request and decide what to do about the best ones.
 
     Args:
+        context: what was said before a request that may need it; see ``ranked``.
         among: names that may be chosen; None means all.
         caution: least probability, in [0, 1], that a loaded skill is right. That something fits
             must be likely as well: a quarter of the way from there to certainty, or half of the
@@ -117,8 +121,9 @@ async def decide(
         EncoderError: the request cannot be encoded.
     """
     began = time.perf_counter()
-    ranking = await index.rank(request, among=among, limit=MAX_CANDIDATES)
-    decided = judge(request, ranking, caution=caution)
+    ranking, decided = await ranked(
+        request, index, context=context, among=among, limit=MAX_CANDIDATES, caution=caution
+    )
     evidence = decided.evidence
     reason = decided.reason
     if among is not None:
@@ -127,6 +132,32 @@ async def decide(
             reason += _unknown(among, [skill.name for skill in index.catalog.routable])
     spent = (time.perf_counter() - began) * 1e6
     return replace(decided, reason=reason, evidence=evidence, microseconds=spent)
+
+
+async def ranked(
+    request: str,
+    index: SkillIndex,
+    *,
+    context: str,
+    among: Sequence[str] | None,
+    limit: int,
+    caution: float = BALANCED,
+) -> tuple[Ranking, RetrievalDecision]:
+    """A request's ranking and what is decided from it; the settings as for ``decide``.
+
+    With a context the request is read twice, alone and in that context, and the surer route counts:
+    a request that seems to lean on what was said may be the first one about something else. Where
+    neither is a route, it is in its context that it is refused or asked about. A context that tries
+    to instruct the router is not read.
+    """
+    ranking = await index.rank(request, among=among, limit=limit)
+    alone = ranking, judge(request, ranking, caution=caution)
+    if not context or _INSTRUCTS_THE_ROUTER.search(context) is not None:
+        return alone
+    ranking = await index.rank(request, context=context, among=among, limit=limit)
+    decided = replace(judge(request, ranking, caution=caution), in_context=True)
+    sure = alone[1].selected and (not decided.selected or alone[1].confidence >= decided.confidence)
+    return alone if sure else (ranking, decided)
 
 
 def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:

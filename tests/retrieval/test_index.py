@@ -148,6 +148,23 @@ async def test_a_clause_that_says_little_is_read_in_its_context(shipped: SkillIn
     assert alone.matches[0].name != "debugging"
 
 
+async def test_a_context_is_read_with_a_request_and_asks_for_nothing_itself(
+    shipped: SkillIndex,
+) -> None:
+    context = "squash the last four commits, then push them. Use /terminal for it"
+    request = "write unit tests for the invoice calculator"
+    alone, before = await shipped.rank(request, limit=16), await shipped.rank(context, limit=16)
+    ranking = await shipped.rank(request, context=context, limit=16)
+    assert (before.named, ranking.named) == (("terminal",), ())
+    assert [clause.ranking.matches[0].name for clause in ranking.clauses] == ["testing"]
+    # Half of the meaning is the request's, however many clauses there are before it.
+    cosine = {one.name: one.cosine for one in ranking.matches}
+    ours, theirs = ({one.name: one.cosine for one in r.matches} for r in (alone, before))
+    both = [ours[name] + theirs[name] for name in cosine]
+    assert np.corrcoef(both, list(cosine.values()))[0, 1] == pytest.approx(1)
+    assert (await shipped.rank(f"{request} with /git", context=context)).named == ("git",)
+
+
 async def test_a_skill_that_is_named_comes_first(shipped: SkillIndex) -> None:
     ranking = await shipped.rank("resolve the merge conflict with /terminal and the writer skill")
     assert ranking.named == ("terminal", "writer")
