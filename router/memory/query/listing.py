@@ -57,6 +57,14 @@ META_STEMS: Final = _stems(
 """Words that ask about the memory itself."""
 _TALK_STEMS: Final = _stems("just stop stopped chat conversation session so far recap summarize")
 _ASKING: Final = EVENT_STEMS | TASK_STEMS | META_STEMS | _TALK_STEMS
+_OF_A_TIME: Final = _stems(
+    """
+    appointment appointments save saved note noted write wrote written down record recorded log
+    logged entry took take place occur occurred experience experienced got went up new planned plan
+    plans
+    """
+)
+"""Words that ask for whatever there was, or will be, where a query names a time."""
 _USE_STEMS: Final = _stems("use used run ran have had rely relied depend depended")
 """Words that ask for what was in use."""
 _OF_TASKS: Final = _stems(
@@ -146,6 +154,7 @@ def asks_for_kind(query: LayerQuery) -> str | None:
 def names_no_subject(query: LayerQuery) -> bool:
     """Whether nothing in a query says what the memories asked for are about."""
     beside = _PLANNED | word_set(" ".join(_AT_PRESENT.findall(query.text)))
+    asking = _ASKING if query.period is None else _ASKING | _OF_A_TIME
     return not _TO_WORK.search(query.text) and all(
-        stem(term) in _ASKING or term in beside for term in query.terms
+        stem(term) in asking or term in beside for term in query.terms
     )

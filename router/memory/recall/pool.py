@@ -48,6 +48,7 @@ from router.memory.query.listing import (
 )
 from router.memory.query.past import followed_by
 from router.memory.query.rewrite import in_first_person
+from router.memory.query.time_expressions import planned_times
 from router.memory.recall.answers import RecalledItem
 from router.memory.recall.confidence import SECONDS_A_DAY, conflicts_among
 from router.memory.recall.memory_router import COUNTING_LAYER, UNLIKELY_WEIGHT
@@ -144,6 +145,8 @@ class Pool:
         self._names_subject = not names_no_subject(query)
         self._for_tasks = asks_for_tasks(query)
         self._kind = asks_for_kind(query)
+        period = query.period
+        self._looks_ahead = period is not None and period.end > query.now
         self._asks_when = asks_when(query.text)
         self._when = {*stems(query.text)} - {*stems(query.timeless)} - _BESIDE_TIMES
         self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(in_first_person(query.text)))
@@ -155,6 +158,8 @@ class Pool:
 
     def take_listed(self, reports: Sequence[LayerReport], *, is_first: bool = True) -> None:
         """Note what layers list for a query that names no subject, or a kind of memory alone."""
+        if self._looks_ahead and not self._names_subject:
+            self._take_plans(reports)
         if self._kind is None and (self._names_subject or not (is_first or self._for_tasks)):
             return
         lists = {TASKS} if self._for_tasks else LISTING if self._kind is None else {self._kind}
@@ -165,10 +170,26 @@ class Pool:
             )
             for item in report.items:
                 self._listed.setdefault(item.content, LISTED * weight)
+
+    def _take_plans(self, reports: Sequence[LayerReport]) -> None:
+        """Note the plans that are about the time to come that the query speaks of."""
+        weight = BESIDE_TASKS if self._for_tasks else 1.0
         for report in reports:
-            if self._for_tasks and report.layer == PLANNING_LAYER:
-                plans = [item.content for item in report.items if self._is_of_time(item)]
-                self._listed |= dict.fromkeys(plans, LISTED * BESIDE_TASKS)
+            if report.layer == PLANNING_LAYER:
+                plans = [item.content for item in report.items if self._is_planned_then(item)]
+                self._listed |= dict.fromkeys(plans, LISTED * weight)
+
+    def _is_planned_then(self, item: MemoryItem) -> bool:
+        period = self.query.period
+        if period is None:
+            return False
+        told = item.created.astimezone(self.query.now.tzinfo)
+        today = self.query.now.replace(hour=0, minute=0, second=0, microsecond=0)
+        start = max(today, period.start)
+        return self._is_of_time(item) or any(
+            time.start < period.end and start < time.end
+            for time in planned_times(item.content, told)
+        )
 
     def _is_of_time(self, item: MemoryItem) -> bool:
         """Whether an item names the time that the query speaks of."""
@@ -370,7 +391,8 @@ class Pool:
         if self._asks_when and item.layer == TASKS and "due" not in item.attributes:
             evidence += TELLS_NO_TIME
         if period is not None and item.layer in EVENT_LAYERS:
-            evidence += IN_PERIOD * (period.start <= item.created < period.end)
+            is_in_period = period.start <= item.created < period.end
+            evidence += IN_PERIOD * (is_in_period and not self._for_tasks)
         if period is not None and item.layer in LASTING_LAYERS and self._is_of_time(item):
             evidence += NAMES_TIME
         if evidence:

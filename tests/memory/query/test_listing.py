@@ -52,6 +52,22 @@ def test_a_query_for_whatever_there_was_names_no_subject() -> None:
     assert not names_no_subject(ask("What did we do about Redis last week?"))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What did I save yesterday?",
+        "What took place in May?",
+        "Which appointments are there today?",
+    ],
+)
+def test_where_a_time_is_named_words_for_keeping_and_happening_are_no_subject(text: str) -> None:
+    assert names_no_subject(rewrite(text, now=NOW))
+
+
+def test_without_a_time_they_are_one() -> None:
+    assert not names_no_subject(rewrite("What do I save?", now=NOW))
+
+
 @pytest.mark.parametrize("text", ["How do I get to work?", "When do I finish work?"])
 def test_the_work_that_somebody_goes_to_is_a_subject(text: str) -> None:
     assert not names_no_subject(rewrite(text, now=NOW))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory.remembered import NOW, period_of
 
 from router.memory.model import Period
-from router.memory.query.time_expressions import find_period
+from router.memory.query.time_expressions import find_period, planned_times
 
 
 def day(text: str) -> datetime:
@@ -98,6 +98,17 @@ def day(text: str) -> datetime:
         ("Who is on the list of things to finish by August?", "0001-01-02", "2024-09-01"),
         ("What did we use until August?", "0001-01-02", "2023-09-01"),
         ("the notes by Ada in August", "2023-08-01", "2023-09-01"),
+        ("the week before Easter", "2024-03-22", "2024-03-29"),
+        ("the day after 3 May", "2024-05-04", "2024-05-05"),
+        ("two weeks after Christmas", "2024-01-05", "2024-01-12"),
+        ("three days before Easter", "2024-03-26", "2024-03-27"),
+        ("What went on around Easter?", "2024-03-24", "2024-04-07"),
+        ("in the week of 10 April", "2024-04-08", "2024-04-15"),
+        ("before the end of the year we must move", "0001-01-02", "2025-01-01"),
+        ("What have I got on this Friday?", "2024-05-17", "2024-05-18"),
+        ("What's on next Tuesday?", "2024-05-21", "2024-05-22"),
+        ("What do I have on Thursday?", "2024-05-16", "2024-05-17"),
+        ("everything after the 1st of May", "2024-05-02", "2024-05-15T10:30:01"),
         ("last summer", "2023-06-01", "2023-09-01"),
         ("in the summer of 2022", "2022-06-01", "2022-09-01"),
     ],
@@ -141,6 +152,18 @@ def test_a_phrase_about_time_means_this_period(text: str, start: str, end: str) 
 )
 def test_this_says_nothing_about_time(text: str) -> None:
     assert period_of(text, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("plan", "start", "end"),
+    [
+        ("Nights this week, next week free, 2 December team day.", "2024-05-20", "2024-05-27"),
+        ("Finish the course by 30 June, half done.", "2024-06-30", "2024-07-01"),
+        ("Tuesday site visit with Nell.", "2024-05-21", "2024-05-22"),
+    ],
+)
+def test_a_plan_names_the_times_that_it_is_about(plan: str, start: str, end: str) -> None:
+    assert Period(day(start), day(end)) in planned_times(plan, NOW)
 
 
 def test_the_words_about_time_can_be_taken_out() -> None:

@@ -413,6 +413,30 @@ async def test_nothing_follows_what_was_listed() -> None:
     assert contents(result) == ["0.01 a finished task"]
 
 
+async def test_what_has_happened_is_no_answer_to_what_is_to_be_done() -> None:
+    episodic, planning = LoopLayer("episodic", "0.1 a fall"), LoopLayer("planning")
+    planning.items = [remembered("planning", "0.01 finish the course by 30 November", days_old=9)]
+    async with recalling(episodic, planning) as recall:
+        result = await recall.answer("What must be finished by the end of this month?")
+    assert contents(result) == ["0.01 finish the course by 30 November"]
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("What's on next Tuesday?", ["0.01 24 November: site visit"]),
+        ("What is planned for next week?", ["0.01 24 November: site visit"]),
+        ("What's on next Friday?", []),
+        ("What did we do on Tuesday?", []),
+    ],
+)
+async def test_plans_are_listed_for_the_time_that_they_name(query: str, told: list[str]) -> None:
+    planning = LoopLayer("planning")
+    planning.items = [remembered("planning", "0.01 24 November: site visit", days_old=5)]
+    async with recalling(LoopLayer("prospective"), planning) as recall:
+        assert contents(await recall.answer(query)) == told
+
+
 async def test_the_graph_lists_nothing() -> None:
     layers = (LoopLayer("graph", "0.1 a service"), LoopLayer("session", "0.01 a talk"))
     async with recalling(*layers) as recall:

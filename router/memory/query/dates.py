@@ -1,0 +1,659 @@
+"""One date in a text: "8 May 2023", "yesterday", "the first week of May", "Q3", "over Easter".
+
+A phrase counts only when it can be nothing else: "may" is a month after "in" or with a year, never
+in "may I"; "march" never in "march on"; "update", "second" and "date picker" never are about time.
+
+Days, weeks (from Monday), months and years are those of the calendar in the time zone of who asks.
+A month or weekday without a year is the latest one that has begun, or the coming one where the
+sentence looks ahead. Of a longer time there are pieces: "late last month", "mid-July".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Final, ParamSpec
+
+from router.memory.model import Period
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A phrase about time.
+
+    Attributes:
+        period: what it means.
+        span: where it stands: ``text[start:end]``, its preposition included.
+    """
+
+    period: Period
+    span: tuple[int, int]
+
+    def removed_from(self, text: str) -> str:
+        """The text without the phrase."""
+        start, end = self.span
+        return " ".join(f"{text[:start]} {text[end:]}".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """When the question was put, and whether it looks ahead."""
+
+    now: datetime
+    ahead: bool = False
+
+    @property
+    def today(self) -> datetime:
+        return self.now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way to write a time, as a regular expression, and how to read its groups."""
+
+    pattern: str
+    read: Callable[[re.Match[str], Asked], Period | None]
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(rf"(?:{self.pattern}){_ENDS}", re.IGNORECASE)
+
+    def at(self, text: str, start: int, asked: Asked) -> Expression | None:
+        """What begins at a place of the text, in this form."""
+        match = self._compiled.match(text, start)
+        period = match and checked(self.read, match, asked)
+        return Expression(period, match.span()) if match and period else None
+
+
+BEGINS: Final = r"(?<![\w/.-])"
+_ENDS: Final = r"(?![\w/]|[.-]\w)"
+"""A letter, slash, dot or hyphen next to it makes it part of a name, a path or a version."""
+
+
+def checked(read: Callable[P, Period | None], *args: P.args, **kwargs: P.kwargs) -> Period | None:
+    """What is read, if it is a time at all."""
+    try:
+        period = read(*args, **kwargs)
+    except (ValueError, OverflowError):  # 31 February, or a year that the calendar does not have
+        return None
+    return period if period is not None and period.start < period.end else None
+
+
+_MONTHS: Final = (
+    "january february march april may june july august september october november december".split()
+)
+_WEEKDAYS: Final = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_SEASONS: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+"""Their first months, in the northern hemisphere."""
+_FEASTS: Final = {
+    "christmas": (12, 25),
+    "christmas day": (12, 25),
+    "christmas eve": (12, 24),
+    "boxing day": (12, 26),
+    "new year": (1, 1),
+    "new year's day": (1, 1),
+    "new year's eve": (12, 31),
+    "valentine's day": (2, 14),
+    "halloween": (10, 31),
+}
+"""Those that every year has on the same day."""
+_EASTER_FEASTS: Final = {
+    "good friday": (-2, 1),
+    "easter": (-2, 4),
+    "easter sunday": (0, 1),
+    "easter monday": (1, 1),
+    "pentecost": (49, 2),
+    "whitsun": (49, 2),
+}
+"""How many days after Easter Sunday they begin, and how many they last."""
+_NUMBERS: Final = {
+    word: number
+    for number, word in enumerate(
+        "one two three four five six seven eight nine ten eleven twelve".split(), start=1
+    )
+} | {"a": 1, "an": 1}
+_ORDINALS: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": 0}
+_DAYS: Final = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
+    "fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth twenty-first "
+    "twenty-second twenty-third twenty-fourth twenty-fifth twenty-sixth twenty-seventh "
+    "twenty-eighth twenty-ninth thirtieth thirty-first"
+).split()
+_VAGUE: Final = {"a couple of": 2, "couple of": 2, "a few": 3, "few": 3, "several": 4}
+_PARTS: Final = {"morning": (5, 12), "afternoon": (12, 18), "evening": (18, 24), "night": (18, 30)}
+"""Hours of the day from midnight; a night ends in the morning."""
+_AROUND: Final = timedelta(days=5)
+"""How far "around" reaches on either side."""
+_LATELY: Final = timedelta(days=7)
+"""How far "recently" reaches."""
+_EVER: Final = datetime(1, 1, 2)
+"""When what lasts until a date begins; a day before it there is still a date in every time zone."""
+MAX_PLAN_CHARACTERS: Final = 2_000
+NUMBER_WORDS: Final = "|".join(_NUMBERS)
+INSTANT: Final = timedelta(seconds=1)
+"""A period that lasts until now includes what is remembered at this very moment."""
+
+_MONTH: Final = rf"(?:{'|'.join(_MONTHS)}|sept?|jan|feb|mar|apr|jun|jul|aug|oct|nov|dec)"
+_DAY: Final = r"(?P<day>0?[1-9]|[12]\d|3[01])(?P<th>st|nd|rd|th)?"
+_YEAR: Final = r"(?P<year>(?:19|20)\d\d)"
+_PART: Final = "|".join(_PARTS)
+_VAGUELY: Final = "|".join(_VAGUE)
+_COUNT: Final = rf"(?P<count>\d{{1,4}}|{NUMBER_WORDS}|{_VAGUELY})"
+_UNIT: Final = r"(?P<unit>minute|hour|day|week|fortnight|month|year)s?"
+
+
+def _optional(match: re.Match[str], name: str) -> str | None:
+    """A group that not every form with the same reading has."""
+    return match.groupdict().get(name)
+
+
+def _piece(match: re.Match[str], asked: Asked) -> Period | None:
+    """A piece of a longer time: "the first week of May", "the end of the year", "late July"."""
+    whole = _read(_WHOLES, match["whole"], asked)
+    if whole is None:
+        return None
+    days = (whole.end - whole.start).days
+    third, edge = timedelta(days=round(days / 3)), timedelta(days=min(31, round(days / 3)))
+    half = _shifted(whole.start, 6) if days > 364 else whole.start + timedelta(days=days // 2)
+    pieces = {
+        "first half": Period(whole.start, half),
+        "second half": Period(half, whole.end),
+        "last half": Period(half, whole.end),
+        "beginning": Period(whole.start, whole.start + edge),
+        "start": Period(whole.start, whole.start + edge),
+        "early": Period(whole.start, whole.start + third),
+        "middle": Period(whole.start + third, whole.end - third),
+        "mid": Period(whole.start + third, whole.end - third),
+        "late": Period(whole.end - third, whole.end),
+        "end": Period(whole.end - edge, whole.end),
+    }
+    words = match["piece"].casefold().split()
+    if " ".join(words) in pieces:
+        return pieces[" ".join(words)]
+    return _first_or_last(whole, *words) if len(words) == 3 else _nth(whole, *words)
+
+
+def _first_or_last(whole: Period, ordinal: str, count: str, units: str) -> Period:
+    """The first or last so many days, weeks or months of a longer time."""
+    length = number_in(count) * length_of(units.removesuffix("s"))
+    if ordinal == "first":
+        return Period(whole.start, whole.start + length)
+    return Period(whole.end - length, whole.end)
+
+
+def _nth(whole: Period, ordinal: str, unit: str) -> Period | None:
+    """The first, ... fourth or last day, week, weekend or weekday of a longer time."""
+    length = {"week": 7, "weekend": 2}.get(unit, 1)
+    weekday = 5 if unit == "weekend" else _WEEKDAYS.index(unit) if unit in _WEEKDAYS else None
+    starts = [
+        whole.start + timedelta(days=day)
+        for day in range((whole.end - whole.start).days - length + 1)
+    ]
+    if weekday is not None:
+        starts = [start for start in starts if start.weekday() == weekday]
+    step = length if unit == "week" else 1
+    place = (_ORDINALS[ordinal] - 1) * step if ordinal != "last" else len(starts) - 1
+    return days_from(starts[place], length) if 0 <= place < len(starts) else None
+
+
+def _quarter(match: re.Match[str], asked: Asked) -> Period:
+    """A quarter of the calendar year, such as Q3 or "the first quarter of 2026"."""
+    named = match["quarter"].casefold()
+    number = int(named) if named.isdecimal() else _ORDINALS[named]
+    first = asked.today.replace(month=3 * number - 2, day=1)
+    if year := _optional(match, "year"):
+        return _months(first.replace(year=int(year)), 3)
+    if first > asked.now and not asked.ahead:
+        first = in_year(first, -1)
+    elif asked.ahead and _shifted(first, 3) <= asked.now:
+        first = in_year(first, 1)
+    return _months(first, 3)
+
+
+def _weekend(_: re.Match[str], asked: Asked) -> Period:
+    """ "Over the weekend": the latest one that has begun, or the coming one."""
+    saturday = asked.today + timedelta(days=5 - asked.today.weekday())
+    if saturday > asked.now and not asked.ahead:
+        saturday -= timedelta(weeks=1)
+    return days_from(saturday, 2)
+
+
+def _days_of_month(match: re.Match[str], asked: Asked) -> Period | None:
+    """ "Between 3 and 5 November": two days of one month."""
+    month, first, last = _month_number(match["month"]), int(match["day"]), int(match["until"])
+    start = _dated(match, asked, month, first)
+    return Period(start, start.replace(day=last) + timedelta(days=1)) if last >= first else None
+
+
+def days_from(start: datetime, days: int) -> Period:
+    return Period(start, start + timedelta(days=days))
+
+
+def _months(first: datetime, months: int) -> Period:
+    """So many calendar months from the first of one."""
+    return Period(first, _shifted(first, months))
+
+
+def _shifted(first: datetime, months: int) -> datetime:
+    index = first.year * 12 + first.month - 1 + months
+    return first.replace(year=index // 12, month=index % 12 + 1)
+
+
+def _month_number(name: str) -> int:
+    return next(n for n, month in enumerate(_MONTHS, start=1) if month[:3] == name.casefold()[:3])
+
+
+def _nearest_year(asked: Asked, month: int, day: int = 1) -> datetime:
+    """The latest such day that has come, or the next one for who looks ahead."""
+    start = asked.today.replace(month=month, day=day)
+    if asked.ahead and (start.month, start.day) < (asked.today.month, asked.today.day):
+        return start if month == asked.today.month and day == 1 else in_year(start, 1)
+    return start if asked.ahead or start <= asked.now else in_year(start, -1)
+
+
+def _dated(match: re.Match[str], asked: Asked, month: int, day: int = 1) -> datetime:
+    """Such a day of the year that is named; without one, the nearest."""
+    if year := _optional(match, "year"):
+        return asked.today.replace(year=int(year), month=month, day=day)
+    return _nearest_year(asked, month, day)
+
+
+def in_year(start: datetime, years: int) -> datetime:
+    return start.replace(year=start.year + years)
+
+
+def _calendar_day(match: re.Match[str], asked: Asked) -> Period | None:
+    ordinal = _optional(match, "ordinal")
+    is_plain = not match["year"] and not match["th"] and not ordinal
+    if is_plain and match["month"] in ("may", "march"):
+        return None  # "8 may fail"
+    day = _DAYS.index(ordinal.casefold()) + 1 if ordinal else int(match["day"])
+    return days_from(_dated(match, asked, _month_number(match["month"]), day), 1)
+
+
+def _iso_day(match: re.Match[str], asked: Asked) -> Period:
+    year, month, day = int(match["year"]), int(match["number"]), int(match["day"])
+    return days_from(asked.today.replace(year=year, month=month, day=day), 1)
+
+
+def _feast(match: re.Match[str], asked: Asked) -> Period:
+    name = " ".join(match["feast"].casefold().replace("\u2019", "'").split())
+    if name in _FEASTS:
+        return days_from(_dated(match, asked, *_FEASTS[name]), 1)
+    shift, days = _EASTER_FEASTS[name]
+    if named := _optional(match, "year"):
+        return days_from(_easter(asked.today, int(named)) + timedelta(days=shift), days)
+    this = asked.today.year
+    starts = [_easter(asked.today, this + n) + timedelta(days=shift) for n in (-1, 0, 1)]
+    if asked.ahead:
+        return days_from(next(start for start in starts if start >= asked.today), days)
+    return days_from(max(start for start in starts if start <= asked.now), days)
+
+
+def _easter(day: datetime, year: int) -> datetime:
+    """Easter Sunday of a year of the Gregorian calendar, at the hour and in the time zone of a day
+    (the anonymous algorithm of Nature, 1876, as Jean Meeus gives it)."""
+    golden, century = year % 19, year // 100
+    moon = (
+        19 * golden + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15
+    ) % 30
+    sunday = (32 + 2 * (century % 4) + 2 * (year % 100 // 4) - moon - year % 4) % 7
+    late = (golden + 11 * moon + 22 * sunday) // 451
+    month, before = divmod(moon + sunday - 7 * late + 114, 31)
+    return day.replace(year=year, month=month, day=before + 1)
+
+
+def _day_of_month(match: re.Match[str], asked: Asked) -> Period | None:
+    """ "The 5th", of the month that is named, or the nearest."""
+    first, day = asked.today.replace(day=1), int(match["day"])
+    if which := _optional(match, "which"):
+        shift = {"last": -1, "next": 1}.get(which.casefold(), 0)
+        return days_from(_shifted(first, shift).replace(day=day), 1)
+    for months in (0, 1, 2) if asked.ahead else (0, -1, -2):
+        month = _months(_shifted(first, months), 1)
+        start = month.start + timedelta(days=day - 1)
+        if start < month.end and (start >= asked.today if asked.ahead else start <= asked.now):
+            return days_from(start, 1)
+    return None
+
+
+def _month(match: re.Match[str], asked: Asked) -> Period:
+    return _months(_dated(match, asked, _month_number(match["month"])), 1)
+
+
+def _season(match: re.Match[str], asked: Asked) -> Period:
+    month, which = _SEASONS[match["season"].casefold()], _optional(match, "which")
+    if which is None:
+        return _months(_dated(match, asked, month), 3)
+    latest = _nearest_year(Asked(asked.now), month)
+    over = _shifted(latest, 3) <= asked.now
+    shift = {"last": 0 if over else -1, "next": 1, "this": 1 if over else 0}[which.casefold()]
+    return _months(in_year(latest, shift), 3)
+
+
+def _named_day(match: re.Match[str], asked: Asked) -> Period:
+    shift = {"yesterday": -1, "today": 0, "this": 0, "tomorrow": 1}[match["named"].casefold()]
+    return _part_of(asked.today + timedelta(days=shift), _optional(match, "part"))
+
+
+def _part_of(day: datetime, part: str | None) -> Period:
+    if part is None:
+        return days_from(day, 1)
+    start, end = _PARTS[part.casefold()]
+    return Period(day + timedelta(hours=start), day + timedelta(hours=end))
+
+
+def _night(match: re.Match[str], asked: Asked) -> Period:
+    shift = 0 if match[0].casefold().endswith("tonight") else -1
+    return _part_of(asked.today + timedelta(days=shift), "night")
+
+
+def _weekday(match: re.Match[str], asked: Asked) -> Period:
+    number = _WEEKDAYS.index(match["weekday"].casefold())
+    back = (asked.today.weekday() - number) % 7  # 0 is today
+    which = (match["which"] or "").casefold()
+    if which in ("last", "previous"):
+        shift = -(back or 7)
+    elif which in ("next", "coming") or (not which and asked.ahead):
+        shift = (7 - back) if back or which else 0
+    elif which == "this":
+        shift = number - asked.today.weekday()
+    else:
+        shift = -back
+    return _part_of(asked.today + timedelta(days=shift), match["part"])
+
+
+_SHIFTS: Final = {
+    "the": 0,
+    "this": 0,
+    "next": 1,
+    "coming": 1,
+    "after next": 2,
+    "before last": -2,
+}
+
+
+def _calendar_unit(match: re.Match[str], asked: Asked) -> Period:
+    which = " ".join(match["which"].casefold().split())
+    shift = _SHIFTS.get(which, -1)
+    today = asked.today
+    monday = today - timedelta(days=today.weekday())
+    unit = match["unit"].casefold()
+    if unit == "week":
+        return days_from(monday + timedelta(weeks=shift), 7)
+    if unit == "weekend":
+        return days_from(monday + timedelta(days=5, weeks=shift), 2)
+    if unit == "month":
+        return _months(_shifted(today.replace(day=1), shift), 1)
+    if unit == "quarter":
+        first = today.replace(month=(today.month - 1) // 3 * 3 + 1, day=1)
+        return _months(_shifted(first, 3 * shift), 3)
+    return _months(in_year(today.replace(month=1, day=1), shift), 12)
+
+
+def _weekday_of_week(match: re.Match[str], asked: Asked) -> Period:
+    """ "Tuesday of last week"."""
+    shift = _SHIFTS.get(match["which"].casefold(), -1)
+    days = _WEEKDAYS.index(match["weekday"].casefold()) - asked.today.weekday() + 7 * shift
+    return days_from(asked.today + timedelta(days=days), 1)
+
+
+def _rest_of_unit(match: re.Match[str], asked: Asked) -> Period:
+    """ "Earlier this month", "later this week"."""
+    whole = _calendar_unit(match, asked)
+    if match["rest"].casefold() == "earlier":
+        return Period(whole.start, asked.now + INSTANT)
+    return Period(asked.now, whole.end)
+
+
+def _next_units(match: re.Match[str], asked: Asked) -> Period | None:
+    """The next so many units."""
+    return Period(asked.now, asked.now + number_in(match["count"]) * length_of(match["unit"]))
+
+
+def _units_ahead(match: re.Match[str], asked: Asked) -> Period | None:
+    """ "In two weeks", which may also say how long something took: the sentence must look ahead."""
+    return _next_units(match, asked) if asked.ahead else None
+
+
+def _last_units(match: re.Match[str], asked: Asked) -> Period:
+    """The last so many units, or the last one, up to now."""
+    length = number_in(_optional(match, "count")) * length_of(match["unit"])
+    return Period(asked.now - length, asked.now + INSTANT)
+
+
+def _ago(match: re.Match[str], asked: Asked) -> Period:
+    """Around a time so long ago, as exactly as it was said: "three days ago" is a day, "three
+    hours ago" an hour and a half before and after, "a few days ago" one to six days ago."""
+    count, unit = number_in(match["count"]), match["unit"].casefold()
+    length = length_of(unit)
+    if " ".join(match["count"].casefold().split()) in _VAGUE:
+        return Period(asked.now - 2 * count * length, asked.now - length + INSTANT)
+    if unit == "day":
+        return days_from(asked.today - count * length, 1)
+    if unit in ("fortnight", "week"):
+        return days_from(asked.today - count * length - timedelta(days=3), 7)
+    if unit == "month":
+        return _months(_shifted(asked.today.replace(day=1), -count), 1)
+    if unit == "year":
+        return _months(in_year(asked.today.replace(month=1, day=1), -count), 12)
+    return Period(asked.now - 1.5 * count * length, asked.now - 0.5 * count * length)
+
+
+def number_in(words: str | None) -> int:
+    given = " ".join((words or "one").casefold().split())
+    return int(given) if given.isdecimal() else (_NUMBERS | _VAGUE)[given]
+
+
+def length_of(unit: str) -> timedelta:
+    days = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7}
+    days |= {"fortnight": 14, "month": 30, "year": 365}
+    return timedelta(days=days[unit.casefold()])
+
+
+_QUARTERS: Final = rf"Q(?P<quarter>[1-4])(?:[\s/]+{_YEAR})?"
+_LAST_WORD: Final = r"(?=\s*(?:[^\w\s]|$|and\b|to\b|until\b|this\b|last\b))"
+"""Not in "before the Christmas party" or "the 24th item"."""
+_FEAST: Final = (
+    r"(?P<feast>christmas(?:\s+(?:day|eve))?|new\s+year(?:['\u2019]s\s+(?:day|eve))?|halloween"
+    r"|boxing\s+day|valentine['\u2019]s\s+day|easter(?:\s+(?:sunday|monday))?|good\s+friday"
+    rf"|pentecost|whitsun)(?:,?\s+{_YEAR})?{_LAST_WORD}"
+)
+_NTH: Final = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)"
+_WEEKDAY: Final = rf"(?P<weekday>{'|'.join(_WEEKDAYS)})"
+_ON_WEEKDAY: Final = rf"(?:(?:{'|'.join(_WEEKDAYS)}),?\s+(?:the\s+)?)?"
+"""A date may name its weekday, too."""
+_SEASON: Final = rf"(?P<season>{'|'.join(_SEASONS)})"
+
+
+def _any_of(forms: Iterable[Form]) -> str:
+    """A pattern that matches what one of the forms does, without their groups."""
+    return re.sub(r"\?P<\w+>", "?:", "|".join(f"(?:{form.pattern})" for form in forms))
+
+
+_WHOLES: Final = (
+    Form(rf"(?P<month>{_MONTH})\.?(?:,?\s+(?:of\s+)?{_YEAR})?", _month),
+    Form(rf"{_SEASON}(?:\s+(?:of\s+)?{_YEAR})?", _season),
+    Form(rf"(?P<which>last|next|this)\s+{_SEASON}", _season),
+    Form(_YEAR, lambda match, asked: _months(_dated(match, asked, 1), 12)),
+    Form(
+        r"(?P<which>the|this|last|next|previous|coming)\s+(?P<unit>week|month|quarter|year)",
+        _calendar_unit,
+    ),
+)
+"""Times that are long enough to have pieces."""
+_WHOLE: Final = rf"(?P<whole>{_any_of(_WHOLES)})"
+_PIECES: Final = (
+    r"(?:first|second|last)\s+half|beginning|start|middle|end"
+    rf"|(?:{'|'.join(_ORDINALS)})\s+(?:day|week|weekend|{'|'.join(_WEEKDAYS)})"
+    rf"|(?:first|last)\s+(?:\d\d?|{NUMBER_WORDS})\s+(?:days|weeks|months)"
+)
+_DATES: Final = (
+    Form(rf"(?P<piece>{_PIECES})\s+(?:of|in)\s+(?:the\s+)?{_WHOLE}", _piece),
+    Form(rf"(?P<piece>early|mid|late)(?:\s+in)?[\s-]+(?:the\s+)?{_WHOLE}", _piece),
+    Form(_QUARTERS, _quarter),
+    Form(
+        rf"(?P<quarter>first|second|third|fourth)\s+quarter(?:\s+(?:of\s+)?{_YEAR})?",
+        _quarter,
+    ),
+    Form(rf"{_YEAR}[-/](?P<number>0?[1-9]|1[0-2])[-/](?P<day>0?[1-9]|[12]\d|3[01])", _iso_day),
+    Form(
+        rf"{_ON_WEEKDAY}(?:{_DAY}|(?P<ordinal>{'|'.join(_DAYS)}))\s+(?:of\s+)?"
+        rf"(?P<month>{_MONTH})\.?(?:,?\s+{_YEAR})?",
+        _calendar_day,
+    ),
+    Form(
+        rf"{_ON_WEEKDAY}(?P<month>{_MONTH})\.?\s+(?:the\s+)?{_DAY}(?:,?\s+{_YEAR})?", _calendar_day
+    ),
+    Form(rf"(?P<month>{_MONTH})\.?,?\s+(?:of\s+)?{_YEAR}", _month),
+    Form(rf"(?:{'|'.join(_WEEKDAYS)})\s+the\s+{_NTH}", _day_of_month),
+    Form(rf"{_NTH}\s+of\s+(?P<which>the|this|last|next)\s+month", _day_of_month),
+    Form(rf"(?P<which>last|next|this)\s+{_SEASON}", _season),
+    Form(rf"{_SEASON}\s+(?:of\s+)?{_YEAR}", _season),
+    Form(rf"(?P<named>yesterday|tomorrow)(?:\s+(?P<part>{_PART}))?", _named_day),
+    Form(r"(?:earlier\s+)?(?P<named>today)", _named_day),
+    Form(r"(?P<named>this)\s+(?P<part>morning|afternoon|evening)", _named_day),
+    Form(r"last\s+night|tonight", _night),
+    Form(rf"{_WEEKDAY}\s+(?:of\s+)?(?P<which>last|this|next)\s+week", _weekday_of_week),
+    Form(rf"(?P<which>last|this|next)\s+week(?:['\u2019]s|\s+on)?\s+{_WEEKDAY}", _weekday_of_week),
+    Form(
+        rf"(?:(?P<which>last|this|next|previous|coming)\s+)?{_WEEKDAY}(?:\s+(?P<part>{_PART}))?",
+        _weekday,
+    ),
+    Form(
+        r"(?P<rest>earlier|later)\s+(?P<which>this)\s+(?P<unit>week|month|quarter|year)",
+        _rest_of_unit,
+    ),
+    Form(
+        r"(?P<unit>week|weekend|month|quarter|year)\s+(?P<which>before\s+last|after\s+next)",
+        _calendar_unit,
+    ),
+    Form(
+        r"(?P<which>last|this|next|previous|coming)\s+(?P<unit>week|weekend|month|quarter|year)",
+        _calendar_unit,
+    ),
+    Form(rf"(?:last|next)\s+(?P<month>{'|'.join(_MONTHS)})", _month),
+    Form(rf"{_COUNT}\s+{_UNIT}\s+ago", _ago),
+)
+"""Dates that need no other word."""
+_NTH_DAY: Final = Form(_NTH + _LAST_WORD, _day_of_month)
+_BARE: Final = (
+    Form(rf"(?P<month>{'|'.join(_MONTHS)})", _month),
+    Form(_SEASON, _season),
+    Form(_YEAR, lambda match, asked: _months(_dated(match, asked, 1), 12)),
+    Form(_FEAST, _feast),
+)
+"""Dates only beside a preposition: otherwise a person's name, a verb, a number."""
+ALL_DATES: Final = (*_DATES, *_BARE, _NTH_DAY)
+_UNTIL_DAY: Final = r"(?P<until>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
+_TWO_DAYS: Final = (
+    Form(
+        rf"{_DAY}\s*(?:and|to|until|till|/|-)\s*(?:the\s+)?{_UNTIL_DAY}\s+(?:of\s+)?"
+        rf"(?P<month>{_MONTH})\.?(?:,?\s+{_YEAR})?",
+        _days_of_month,
+    ),
+    Form(
+        rf"(?P<month>{_MONTH})\s+(?:the\s+)?{_DAY}\s+(?:and|to|until|till)\s+(?:the\s+)?"
+        rf"{_UNTIL_DAY}(?:,?\s+{_YEAR})?",
+        _days_of_month,
+    ),
+)
+"""Two days of one month."""
+_SPANS: Final = (
+    Form(rf"(?:last|past)\s+{_COUNT}\s+{_UNIT}", _last_units),
+    Form(r"past\s+(?P<unit>hour|day|week|month|year)", _last_units),
+    Form(r"last\s+(?P<unit>hour|day)", _last_units),
+    Form(rf"(?:next|coming)\s+{_COUNT}\s+{_UNIT}", _next_units),
+)
+"""Times up to now, or from now."""
+_VAGUE_DATES: Final = (
+    Form(
+        r"recently|lately|other\s+day",
+        lambda _, asked: Period(asked.now - _LATELY, asked.now + INSTANT),
+    ),
+    Form(
+        r"just\s+now|a\s+moment\s+ago",
+        lambda _, asked: Period(asked.now - timedelta(hours=1), asked.now + INSTANT),
+    ),
+)
+
+
+def _read(forms: Iterable[Form], text: str, asked: Asked) -> Period | None:
+    """What a text means that one of the forms matches as a whole."""
+    for form in forms:
+        found = form.at(text, 0, asked)
+        if found is not None and found.span[1] == len(text):
+            return found.period
+    return None
+
+
+def date_at(
+    text: str, start: int, asked: Asked, forms: Iterable[Form] = ALL_DATES
+) -> Expression | None:
+    """The longest date that begins at a place of the text."""
+    found = [date for form in forms if (date := form.at(text, start, asked))]
+    return max(found, key=lambda date: date.span[1], default=None)
+
+
+def dates_in(text: str, asked: Asked) -> Iterator[Expression]:
+    """The dates of a text in order, each with its preposition; where several begin at one place,
+    the longest. None is within another."""
+    end = 0
+    for word in _WORD.finditer(text):
+        if word.start() < end:
+            continue
+        before = text[max(0, word.start() - _LONGEST_LEAD) : word.start()]
+        found = []
+        for lead, forms in _SINGLES:
+            begins = lead.search(before)
+            date = begins and date_at(text, word.start(), asked, forms)
+            if begins and date:
+                start = word.start() - len(begins[0])
+                found.append(Expression(date.period, (start, date.span[1])))
+        if found:
+            longest = max(found, key=lambda date: date.span[1])
+            end = longest.span[1]
+            yield longest
+
+
+def _lead(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"{BEGINS}{pattern}\Z", re.IGNORECASE)
+
+
+_NAMED: Final = "|".join((*_MONTHS, *_WEEKDAYS, *_SEASONS, *_NUMBERS, *_DAYS))
+_WORD: Final = re.compile(
+    rf"{BEGINS}(?=\d|(?:{_NAMED}|{_MONTH}|Q[1-4]"
+    r"|last|this|next|previous|coming|past|beginning|start|middle|end|early|mid|late|earlier|later"
+    r"|couple|few|several|yesterday|today|tomorrow|tonight|weekend|week|month|quarter|year"
+    r"|christmas|boxing|new|valentine|halloween|easter|good|pentecost|whitsun"
+    r"|recently|lately|other|just)\b)",
+    re.IGNORECASE,
+)
+"""What a date can begin with."""
+_LONGEST_LEAD: Final = 40
+_PLANNED: Final = "|".join(
+    f"(?<={word} )" for word in ("planned", "scheduled", "due", "tasks", "plans")
+)
+"""Behind these "for March" says when; elsewhere it may say what, as in "the budget for March"."""
+_SINGLES: Final = (
+    (_lead(r"(?:(?:on|in|during|from|for|of|at|over)\s+)?(?:the\s+)?"), _DATES),
+    (_lead(r"(?:in|during|throughout)\s+(?:the\s+)?"), _BARE),
+    (_lead(r"(?:on|from|of|for)\s+the\s+"), (_NTH_DAY,)),
+    (_lead(r"(?:(?:in|within|over|during|for|from)\s+)?(?:the\s+)?"), _SPANS),
+    (_lead(r"(?:over|during|on|at)\s+the\s+"), (Form("weekend", _weekend),)),
+    (_lead(r"(?:between|from|on)\s+(?:the\s+)?"), _TWO_DAYS),
+    (_lead(r"over\s+(?:the\s+)?"), (Form(_SEASON, _season),)),
+    (_lead(r"(?:at|on|over)\s+"), (Form(_FEAST, _feast),)),
+    (_lead(rf"(?:{_PLANNED})for\s+"), (Form(rf"(?P<month>{'|'.join(_MONTHS)})", _month),)),
+    (
+        _lead(r"(?:in|within)\s+"),
+        (Form(rf"{_COUNT}\s+{_UNIT}(?:['\u2019]?\s+time)?", _units_ahead),),
+    ),
+    (_lead(r"(?:the\s+)?"), _VAGUE_DATES),
+)
+"""Which words may or must stand before which dates."""
