@@ -35,7 +35,8 @@ class JoinedConnection(h11.Connection):
     wake the client twice. The head of a stream, whose length is not known, is given at once.
 
     A head that is too long is refused, also one that comes whole: h11 bounds only those of which a
-    part is still to come."""
+    part is still to come. So is one that gives a length and chunks: a proxy that believes the other
+    one would hand over what it has not looked at."""
 
     _held: tuple[bytes, ...] = ()
 
@@ -46,6 +47,8 @@ class JoinedConnection(h11.Connection):
             size += sum(len(name) + len(value) + len(": \r\n") for name, value in event.headers)
             if size > MAX_HEADER_BYTES:
                 raise h11.RemoteProtocolError("the headers are too long", error_status_hint=431)
+            if {b"content-length", b"transfer-encoding"} <= {name for name, _ in event.headers}:
+                raise h11.RemoteProtocolError("its body has two lengths")
         return event
 
     def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:

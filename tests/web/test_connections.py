@@ -45,8 +45,10 @@ async def answer_of(app: Any, sent: bytes) -> tuple[bytes, bytes]:
         b"\x16\x03\x01 this is no HTTP\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 2 * MAX_HEADER_BYTES,
         b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * MAX_HEADER_BYTES + b"\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
-    ids=["no HTTP", "long headers", "long headers that come whole"],
+    ids=["no HTTP", "long headers", "long headers that come whole", "two lengths of its body"],
 )
 async def test_what_is_no_http_is_answered_with_a_problem(sent: bytes) -> None:
     head, body = await answer_of(PlainTextResponse("fine"), sent)
