@@ -18,7 +18,11 @@ from router.service.service import Service
 from router.tracing import Spans
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opentelemetry.trace import TracerProvider
+    from starlette.requests import Request
+    from starlette.responses import Response
 
     from router.http.siblings import Siblings
     from router.memory.memory import Memory
@@ -71,6 +75,20 @@ class Api:
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
         router.events.subscribe(self._tell_later)
+
+    def is_from_sibling(self, request: Request) -> bool:
+        """Whether another worker of this server asks."""
+        return self.siblings is not None and self.siblings.is_one(request.headers)
+
+    async def told_by_another(
+        self, request: Request, decision: str, given: Mapping[str, Any] | None
+    ) -> Response | None:
+        """What another worker says about a decision that this one does not know; None where nobody
+        else does. A worker that is asked by another one asks nobody."""
+        if self.siblings is None or decision in self.decisions or self.is_from_sibling(request):
+            return None
+        path = request.scope["path"]
+        return await self.siblings.ask(request.method, path, request.headers, given)
 
     def stop(self) -> None:
         """Take no more requests and end the streams; what is under way goes on."""

@@ -141,7 +141,7 @@ def _handler(api: Api, endpoint: Endpoint) -> Handler:
     answers = adapter_of(endpoint.answer)
 
     async def handle(request: Request) -> Response:
-        if endpoint.path == EVENTS_PATH and _is_from_sibling(api, request):
+        if endpoint.path == EVENTS_PATH and api.is_from_sibling(request):
             return await _stream(api, endpoint, api.events.listen(everywhere=False), LOCAL)
         caller = api.callers.identify(request.headers)
         caller.require(endpoint.right)
@@ -150,8 +150,9 @@ def _handler(api: Api, endpoint: Endpoint) -> Handler:
         given = await _given(request, endpoint)
         asked = await api.narrowing.narrowed(endpoint.arguments.model_validate(given), caller)
         asking.set(caller)
-        if endpoint.of_one_worker and asked.id not in api.decisions:
-            told = await _told_by_another(api, endpoint, request, given)
+        if endpoint.of_one_worker:
+            rest = {name: given[name] for name in given if name not in endpoint.in_path} or None
+            told = await api.told_by_another(request, asked.id, rest)
             if told is not None:
                 return told
         if endpoint.pieces is not None:
@@ -186,22 +187,6 @@ def _is_known(request: Request, tag: str) -> bool:
     """Whether the client has what it asks for in this version."""
     known = request.headers.get("if-none-match", "").replace("W/", "")
     return tag in map(str.strip, known.split(",")) or known.strip() == "*"
-
-
-async def _told_by_another(
-    api: Api, endpoint: Endpoint, request: Request, given: dict[str, Any]
-) -> Response | None:
-    """The answer about a decision that this worker does not know, by the one that does."""
-    if api.siblings is None:
-        return None
-    if _is_from_sibling(api, request):
-        raise Refused(404, "there is no such decision", "this worker does not know it")
-    rest = {name: given[name] for name in given if name not in endpoint.in_path} or None
-    return await api.siblings.ask(request.method, request.scope["path"], request.headers, rest)
-
-
-def _is_from_sibling(api: Api, request: Request) -> bool:
-    return api.siblings is not None and api.siblings.is_one(request.headers)
 
 
 @contextmanager

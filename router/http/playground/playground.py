@@ -110,16 +110,13 @@ class _Pages:
         caller.require(screen.right)
         caller.require_all_namespaces()  # the screens show names of the whole catalog
         given = dict(request.query_params)
-        siblings = self._api.siblings
-        if siblings is not None and siblings.is_one(request.headers):
-            siblings = None  # what this worker does not know, that one asks elsewhere
+        if self._api.is_from_sibling(request):
             given |= await read_json(request)
         elif request.method == "POST":
             from_this_site(request)
             given = await read_form(request)
-        decision = request.path_params.get("id")
-        if siblings is not None and decision is not None and decision not in self._api.decisions:
-            told = await siblings.ask(request.method, request.scope["path"], request.headers, given)
+        if (decision := request.path_params.get("id")) is not None:
+            told = await self._api.told_by_another(request, decision, given)
             if told is not None:
                 told.headers.update(_HEADERS)
                 return told
