@@ -32,6 +32,7 @@ from router.errors import ConfigurationError, ManifestError
 from router.skills.diagnostics import Diagnostic, Severity, short
 from router.skills.discovery import (
     MAX_SKILLS,
+    RootScan,
     configured_roots,
     default_roots,
     is_own,
@@ -126,8 +127,6 @@ class FolderSource:
         """
         reader = _Reader(previous, quick=quick, clock=self._clock)
         skills: list[SkillManifest] = []
-        failures: dict[Path, Diagnostic] = {}
-        stale: dict[Path, Diagnostic] = {}
         notices: list[Diagnostic] = []
         seen: set[str] = set()
         roots = self.roots
@@ -150,41 +149,26 @@ class FolderSource:
             shut = str(scan.root) in scan.unreadable
             enrichments = reader.enrichments_of(scan.root, notices, shut=shut)
             unused = set(enrichments)
-            files, unsearched = list(zip(scan.files, scan.places, strict=True)), set[str]()
-            if scan.unreadable:
-                unsearched = reader.known_below(scan.unreadable) - set(scan.files)
-                files += [(text, os.path.realpath(text)) for text in unsearched]
-                files.sort(key=lambda file: file[0].split(os.sep))  # noqa: PTH206
-            for text, place in files[: self._max_skills - len(skills)]:
+            for text, place, was_found in reader.files_of(scan)[: self._max_skills - len(skills)]:
                 if place in seen:
                     unused.clear()  # they may be about this one, whose name was read elsewhere
                     continue
                 seen.add(place)
-                try:
-                    manifest = reader.read(text)
-                except ManifestError as error:
-                    if text not in unsearched and not os.path.lexists(text):  # deleted meanwhile
-                        continue
-                    path, last_good = error.path, reader.known.get(text)
-                    failure = Diagnostic.of_failure(error)
-                    if last_good is None:
-                        failures[path] = failure
-                        continue
-                    message = f"{failure.message}; its last good version stays in use"
-                    failures[path] = stale[path] = replace(failure, message=message)
-                    manifest = last_good
+                manifest = reader.read_or_last_good(text, was_found=was_found)
+                if manifest is None:
+                    continue
                 unused.discard(manifest.name)
                 enrichment = enrichments.get(manifest.name)
                 if manifest.enrichment != enrichment:
                     manifest = replace(manifest, enrichment=enrichment)
                 skills.append(manifest)
-            if unused and not failures:  # a skill that cannot be read may have any name
+            if unused and not reader.failures:  # a skill that cannot be read may have any name
                 notices.append(_unused(scan.root, unused))
         return FolderSnapshot(
             tuple(skills),
-            tuple(failures.values()),
+            tuple(reader.failures.values()),
             tuple(notices),
-            MappingProxyType(stale),
+            MappingProxyType(reader.stale),
             MappingProxyType(reader.enrichments),
             MappingProxyType(reader.states),
         )
@@ -198,7 +182,8 @@ class _Reader:
     """Reads manifests, and takes those of the previous snapshot where it can.
 
     Attributes:
-        known: the manifests of the previous snapshot, by path.
+        failures: what could not be read, by path.
+        stale: of these, what is given in its last good version.
         states: by path, the states of the files whose times can be trusted at the next reading.
         enrichments: the files of enrichments that were read, by path.
     """
@@ -207,7 +192,9 @@ class _Reader:
         self, previous: SourceSnapshot | None, *, quick: bool, clock: Callable[[], int]
     ) -> None:
         skills = () if previous is None else previous.skills
-        self.known = {str(manifest.path): manifest for manifest in skills}
+        self._known = {str(manifest.path): manifest for manifest in skills}
+        self.failures: dict[Path, Diagnostic] = {}
+        self.stale: dict[Path, Diagnostic] = {}
         self.states: dict[str, FileState] = {}
         self.enrichments: dict[Path, EnrichmentFile] = {}
         self._known_enrichments = {} if previous is None else previous.enrichments
@@ -215,8 +202,34 @@ class _Reader:
         self._trusted_states = previous.states if trusted else {}  # type: ignore[union-attr]
         self._old = clock() - OLD_NS
 
-    def read(self, text: str) -> SkillManifest:
-        known = self.known.get(text)
+    def files_of(self, scan: RootScan) -> list[tuple[str, str, bool]]:
+        """The path and the place of each file of a root, and whether it was found: those that lie
+        in a folder which cannot be searched now are known from before."""
+        files = [(*file, True) for file in zip(scan.files, scan.places, strict=True)]
+        if scan.unreadable:
+            above = tuple(folder.rstrip(os.sep) + os.sep for folder in scan.unreadable)
+            missed = {text for text in self._known if text.startswith(above)} - set(scan.files)
+            files += [(text, os.path.realpath(text), False) for text in missed]
+            files.sort(key=lambda file: file[0].split(os.sep))  # noqa: PTH206
+        return files
+
+    def read_or_last_good(self, text: str, *, was_found: bool) -> SkillManifest | None:
+        """The skill in a file; of one that cannot be read, which is noted, the last good version.
+        None where there is none, or the file was deleted since it was found."""
+        try:
+            return self._read(text)
+        except ManifestError as error:
+            if was_found and not os.path.lexists(text):
+                return None
+            failure, last_good = Diagnostic.of_failure(error), self._known.get(text)
+            if last_good is not None:
+                message = f"{failure.message}; its last good version stays in use"
+                self.stale[error.path] = failure = replace(failure, message=message)
+            self.failures[error.path] = failure
+            return last_good
+
+    def _read(self, text: str) -> SkillManifest:
+        known = self._known.get(text)
         state = state_of(text)
         if known is None or state is None or self._trusted_states.get(text) != state:
             path = Path(text)
@@ -231,11 +244,6 @@ class _Reader:
                 known = parsed
         self._trust(text, state)
         return known
-
-    def known_below(self, folders: Iterable[str]) -> set[str]:
-        """The paths of the manifests of the previous snapshot that lie in one of these folders."""
-        above = tuple(folder.rstrip(os.sep) + os.sep for folder in folders)
-        return {text for text in self.known if text.startswith(above)}
 
     def enrichments_of(
         self, root: Path, notices: list[Diagnostic], *, shut: bool
