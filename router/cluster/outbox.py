@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -116,7 +117,7 @@ class Delivery(Generic[T]):
         file, most = self._file, self._most
         while file is not None:
             async with self._turn:
-                found = await in_thread(lambda: self._waiting(file, most=most))  # noqa: B023 - awaited
+                found = await in_thread(partial(self._waiting, file, most=most))
                 if not found:
                     self.caught_up |= not self._failed
                     return
@@ -134,7 +135,7 @@ class Delivery(Generic[T]):
                     self._failed = found[0][0]
                     most = self._most
                     continue
-                await in_thread(lambda numbers=[(n,) for n, _ in found]: _drop(file, numbers))  # type: ignore[misc]
+                await in_thread(partial(_drop, file, [(number,) for number, _ in found]))
 
     def _said(self, letter: str) -> list[T]:
         """What a letter says; nothing where it cannot be read."""

@@ -320,7 +320,8 @@ class Asker:
         Raises:
             LLMError: there is no usable one.
         """
-        for attempt in range(1, TRIES + 1):
+        tries = 0
+        while True:
             await self._wait()
             if self._ended:
                 return None
@@ -345,18 +346,18 @@ class Asker:
                     account.spend(prompt, None)
             finally:
                 account.reserved -= reserved
-            if attempt == TRIES:
+            tries += 1
+            if tries == TRIES:
                 raise fault
             if not self._told:  # once: the faults of skills that fail for good are in the report
                 self._told = True
                 _log.warning("enrichment: %s; asking again", fault)
             if isinstance(fault, LLMUnavailable):
-                pause = fault.retry_after or 2.0 ** (attempt - 1)
+                pause = fault.retry_after or 2.0 ** (tries - 1)
                 if pause > LONGEST_WAIT_SECONDS:
                     self._ended = f"the provider wants a pause of {pause:,.0f} s"
                     return None
                 self._resume_at = max(self._resume_at, self._clock() + pause)
-        raise AssertionError("the last try returns or raises")
 
     async def _wait(self) -> None:
         while not self._ended and (left := self._resume_at - self._clock()) > 0:

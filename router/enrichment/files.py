@@ -22,7 +22,6 @@ from router.private_files import FILE_MODE, private_folder, replace_file
 from router.skills.enrichment import ENRICHMENT_FILE, Enrichment
 from router.skills.manifest import SkillManifest
 
-_MODE: Final = 0o644
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 
 
@@ -62,17 +61,13 @@ def append(path: Path, enrichment: Enrichment) -> None:
     """Add one line, in one write, and have it on the disk."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, _MODE)
-        try:
+        with path.open("ab+", buffering=0) as file:
             line = enrichment.to_line().encode("utf-8", "replace")
-            size = os.fstat(descriptor).st_size
-            # What a crash has left unfinished must not swallow this line.
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                line = b"\n" + line
-            os.write(descriptor, line)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            if file.tell():  # what a crash has left unfinished must not swallow this line
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read(1) == b"\n" else b"\n" + line
+            file.write(line)
+            os.fsync(file.fileno())
     except OSError as error:
         raise StoreError(path, f"cannot be written: {error.strerror or error}") from error
 
