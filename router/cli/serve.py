@@ -88,7 +88,7 @@ def serve(
 
     if worker is not None:
         number, descriptor, folder = worker.split(":", 2)
-        run_loop(server.as_worker(int(number), int(descriptor), Path(folder)))
+        run_loop(server.as_worker(int(number), workers, int(descriptor), Path(folder)))
         return
     with listen(host, port) as listening:
         if workers == 1:
@@ -145,7 +145,7 @@ class _Serving:
                 died=died,
             )
 
-    async def as_worker(self, number: int, descriptor: int, folder: Path) -> None:
+    async def as_worker(self, number: int, workers: int, descriptor: int, folder: Path) -> None:
         from prometheus_client import values
 
         from router.http.siblings import Siblings
@@ -154,7 +154,7 @@ class _Serving:
         # Who is started in the place of a worker that died goes on with its counts and its files.
         values.ValueClass = values.MultiProcessValue(lambda: number)  # type: ignore[no-untyped-call]
         stop_with_the_first(folder)
-        siblings = Siblings(folder, number)
+        siblings = Siblings(folder, number, workers)
         with socket.socket(fileno=descriptor) as listening, siblings.listen() as private:
             await self._serve(listening, private, siblings=siblings)
 

@@ -34,14 +34,15 @@ _PASSED_ON: Final = ("authorization", "x-api-key", "cookie", "hx-request", "host
 class Siblings:
     """The other workers. Belongs to one event loop."""
 
-    def __init__(self, folder: Path, own: int) -> None:
+    def __init__(self, folder: Path, own: int, workers: int) -> None:
         """
         Args:
             folder: as ``make_ready`` left it.
             own: number of this worker.
+            workers: how many there are, this one included; some may not listen yet.
         """
-        self._folder = folder
         self._own = folder / f"{own}.sock"
+        self._others = [folder / f"{other}.sock" for other in range(workers) if other != own]
         self.secret: Final = (folder / _SECRET).read_text(encoding="ascii")
 
     def listen(self) -> socket.socket:
@@ -64,7 +65,7 @@ class Siblings:
 
         The path is a client's, with its escapes taken out."""
         passed = {name: headers[name] for name in _PASSED_ON if name in headers}
-        for place in self._others():
+        for place in self._others:
             async with self._client(place) as client:
                 with suppress(httpx.HTTPError):
                     answer = await client.request(
@@ -78,11 +79,11 @@ class Siblings:
     def streams(self, path: str) -> list[AsyncIterator[str]]:
         """A stream of server-sent events of each other worker; a comment, such as
         the one that says that the stream stands, is an empty text."""
-        return [self._events(place, path) for place in self._others()]
+        return [self._events(place, path) for place in self._others]
 
     async def _events(self, place: Path, path: str) -> AsyncIterator[str]:
         headers = {HEADER: self.secret, "host": "localhost"}
-        while True:  # a worker that was started again has the same place
+        while True:  # a worker that is started later, or again, has its place from the beginning
             lines: list[str] = []
             with suppress(httpx.HTTPError):
                 async with (
@@ -97,9 +98,6 @@ class Siblings:
                         yield "" if is_comment else "\n".join(lines) + "\n\n"
                         lines = []
             await asyncio.sleep(RETRY_SECONDS)
-
-    def _others(self) -> list[Path]:
-        return sorted(path for path in self._folder.glob("*.sock") if path != self._own)
 
     def _client(self, place: Path) -> httpx.AsyncClient:
         return httpx.AsyncClient(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import uvicorn
 from cascade import SQUASH, WAIT_SECONDS
 from clusters import until
 
@@ -24,6 +25,7 @@ from router.events import (
     Routed,
 )
 from router.http.api import Api
+from router.http.app import http_app
 from router.http.keys import KeyFile, Right
 from router.http.siblings import Siblings, make_ready
 from router.http.stream import EventStream, as_text
@@ -86,9 +88,8 @@ async def test_a_key_that_is_revoked_while_other_workers_are_waited_for_is_no_in
     guarded: Api, connect: Connect, keys: KeyFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_ready(tmp_path)
-    (tmp_path / "1.sock").touch()  # another worker, which does not answer
     monkeypatch.setattr("router.http.stream.JOIN_SECONDS", 0.2)
-    guarded.events = EventStream(Siblings(tmp_path, 0))
+    guarded.events = EventStream(Siblings(tmp_path, 0, workers=2))  # the other does not answer
     client = connect(guarded, keys.make("watcher", rights=[Right.MANAGE]))
     async with asyncio.timeout(WAIT_SECONDS):
         heard = asyncio.create_task(client.get("/v1/events"))
@@ -97,6 +98,30 @@ async def test_a_key_that_is_revoked_while_other_workers_are_waited_for_is_no_in
         guarded.events(Degraded("llm", "after it was revoked"))
         answer = await heard
     assert (answer.status_code, answer.content) == (200, LISTENING)
+
+
+async def test_a_worker_that_begins_later_than_a_stream_is_heard_in_it(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who listened while the server started never heard of the workers that took longer."""
+    monkeypatch.setattr("router.http.stream.JOIN_SECONDS", 0.05)
+    monkeypatch.setattr("router.http.siblings.RETRY_SECONDS", 0.01)
+    make_ready(tmp_path)
+    heard = EventStream(Siblings(tmp_path, 0, workers=2)).listen()
+    assert await anext(heard) == LISTENING
+    other = api.siblings = Siblings(tmp_path, 1, workers=2)
+    app = http_app(api, names=["localhost"], mcp=None)
+    running = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
+    with other.listen() as listening:
+        serving = asyncio.create_task(running.serve(sockets=[listening]))
+        async with asyncio.timeout(WAIT_SECONDS):
+            await until(lambda: bool(api.events._listeners))
+            api.events(Degraded("llm", "in the later worker"))
+            assert b"in the later worker" in await anext(heard)
+        await heard.aclose()
+        api.stop()
+        running.should_exit = True
+        await serving
 
 
 def test_there_is_an_event_of_each_kind_to_be_told() -> None:
