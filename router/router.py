@@ -470,7 +470,7 @@ class SemanticRouter(OpenedInBlock):
         results: list[RoutingResult] = []
         for start in range(0, len(texts), ENCODING_BATCH):
             batch = texts[start : start + ENCODING_BATCH]
-            await snapshot.index.prepare(batch)
+            await snapshot.index.reader.remember(batch)
             try:
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(one(text)) for text in batch]

@@ -297,7 +297,7 @@ class Learner:
         model = self.trainer.model
         if model is None or not self.trainer.current:
             return EvidenceCheck(self.bound.decide(None), None)
-        local = model.answer(asked.text, await index.vector(asked.text))
+        local = model.answer(asked.text, await index.reader.vector(asked.text))
         decision = self.bound.decide(local.signals.vector(), answer=local.answer)
         if self.bound.due:
             self._background.run(self._refit(self.bound.fitting()))
@@ -328,7 +328,7 @@ class Learner:
         model = self.trainer.model
         if model is None or model.coverage is None or not _stands_alone(asked):
             return None
-        scores = model.scores(asked.text, await index.vector(asked.text))
+        scores = model.scores(asked.text, await index.reader.vector(asked.text))
         support = model.coverage.support(model.answers, retrieved, fits=fits)
         right = model.coverage.probabilities(scores, support)
         share = uncovered_share(retrieved, model.examples_of)

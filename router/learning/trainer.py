@@ -287,8 +287,9 @@ class Trainer:
 
     def _dimension(self) -> int:
         """In a thread: of the encoder's vectors."""
-        known = next(iter(self._vectors.values()), None)
-        return len(encode_requests(self._encoder, ["any"])[0].vector if known is None else known)
+        for known in self._vectors.values():
+            return len(known)
+        return int(encode_requests(self._encoder, ["any"])[0].vectors.shape[1])
 
     def key(self) -> str:
         """In a thread: digest of what a model depends on besides the labels."""
@@ -319,7 +320,7 @@ class Trainer:
         missing = list(dict.fromkeys(text for text in texts if text not in self._vectors))
         if missing:
             encoded = encode_requests(self._encoder, missing)
-            self._vectors.update((t, e.vector) for t, e in zip(missing, encoded, strict=True))
+            self._vectors.update((t, e.vectors[0]) for t, e in zip(missing, encoded, strict=True))
         self._vectors = {text: self._vectors[text] for text in dict.fromkeys(texts)}
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)

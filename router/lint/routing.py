@@ -129,7 +129,7 @@ async def _rank_examples(
                     for name, examples in owned.items()
                     for request in examples[fold::folds]
                 ]
-                await index.prepare(request for _, request in left_out)
+                await index.reader.remember(request for _, request in left_out)
                 for owner, request in left_out:
                     winner = (await index.rank(request, limit=1)).matches[0].name
                     if winner != owner:

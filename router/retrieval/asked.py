@@ -44,12 +44,6 @@ class EncodedRequest(NamedTuple):
     texts: tuple[str, ...]
     vectors: NDArray[np.float32]
 
-    @property
-    def vector(self) -> NDArray[np.float32]:
-        """The vector of the whole request."""
-        row: NDArray[np.float32] = self.vectors[0]
-        return row
-
 
 def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRequest]:
     """The vectors of requests and of their clauses, encoded in one call."""
@@ -129,15 +123,14 @@ class RequestReader:
         """A request as it is ranked. With a context, which was said before it, the whole is both.
         However long the context is, and in however many clauses, it is half of the meaning."""
         text, terms = self._corrected(request)
-        texts, vectors = (await self._encoded([text]))[text]
+        [(texts, vectors)] = await self._encoded([text])
         if context:
             before, others = self._corrected(context)
             terms = others | terms
-            said = (await self._encoded([before]))[before].vector
-            whole = unit(vectors[:1] + said)
-            own = int(
-                len(texts) > 1
-            )  # its clauses, or the request itself where it has a single one
+            [said] = await self._encoded([before])
+            whole = unit(vectors[:1] + said.vectors[0])
+            # Behind the whole come its clauses, or itself where it has a single one.
+            own = int(len(texts) > 1)
             texts = (f"{before}\n{text}", *texts[own:])
             vectors = np.concatenate([whole, vectors[own:]])
         return AskedRequest(text, self._asked(texts, terms), vectors)
@@ -146,35 +139,35 @@ class RequestReader:
         """Encode requests in one batch and remember their vectors. With a static encoder nothing is
         done here, because a whole batch would hold up other requests."""
         if not self._encoder.static:
-            await self._encoded(self._corrected(request)[0] for request in requests)
+            await self._encoded([self._corrected(request)[0] for request in requests])
 
     async def vector(self, request: str) -> NDArray[np.float32]:
-        """The vector of a request; see ``EncodedRequest``."""
-        request = readable(request)
-        return (await self._encoded([request]))[request].vector
+        """The vector of a whole request; see ``EncodedRequest``."""
+        [encoded] = await self._encoded([readable(request)])
+        vector: NDArray[np.float32] = encoded.vectors[0]
+        return vector
 
-    async def _encoded(self, requests: Iterable[str]) -> dict[str, EncodedRequest]:
-        """The vectors of requests, by text: ``_remembered`` may have dropped some of them again."""
-        texts = dict.fromkeys(requests)
-        vectors = {text: self._remembered[text] for text in texts if text in self._remembered}
-        missing = [text for text in texts if text not in vectors]
+    async def _encoded(self, texts: Sequence[str]) -> list[EncodedRequest]:
+        known = {text: self._remembered[text] for text in texts if text in self._remembered}
+        missing = [text for text in dict.fromkeys(texts) if text not in known]
         if not missing:
-            return vectors
+            return [known[text] for text in texts]
         # A static encoder answers in microseconds; a thread would cost more than it.
         if self._encoder.static:
             encoded = encode_requests(self._encoder, missing)
         else:
             encoded = await asyncio.to_thread(encode_requests, self._encoder, missing)
-        ours, theirs = self._width, len(encoded[0].vector)
+        ours, theirs = self._width, encoded[0].vectors.shape[1]
         if ours not in (0, theirs):
             raise EncoderError(
                 f"{self._encoder.identity}: the vectors of requests have {theirs} numbers, and "
                 f"those of the skills {ours}: its model was changed and kept its name; give it a "
                 "new one, or delete the folder `embeddings` in state_dir"
             )
-        vectors.update(zip(missing, encoded, strict=True))
-        self._remembered.update((text, vectors[text]) for text in missing)
-        return vectors
+        found = dict(zip(missing, encoded, strict=True))
+        self._remembered.update(found)  # which may drop some of the others
+        known |= found
+        return [known[text] for text in texts]
 
     def _asked(self, texts: Sequence[str], terms: _Terms) -> list[AskedText]:
         """What is looked for of a request, whose terms are given, and of its clauses: the content

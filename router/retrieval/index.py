@@ -50,6 +50,7 @@ class SkillIndex:
     Attributes:
         catalog: the snapshot that this index is about.
         encoded: how many skills were encoded to make it; the others were stored already.
+        reader: reads requests as this index ranks them.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class SkillIndex:
         """The index of an empty catalog; ``background`` is what requests are compared with."""
         self.catalog = Catalog()
         self.encoded = 0
+        self.reader = RequestReader(encoder)
         self._encoder = encoder
         self._store = store
         self._background = background
@@ -65,7 +67,6 @@ class SkillIndex:
         self._skill_names = SkillNames()
         self._copies = Copies()
         self._scores = SkillScores()
-        self._reader = RequestReader(encoder)
 
     @classmethod
     def build(
@@ -169,7 +170,7 @@ class SkillIndex:
         after._copies = self._copies.edited(edit, names, roots)
         after._scores = scores = self._scores.edited(edit, vectors, of_examples, expected=expected)
         width = len(scores.vectors.mean)
-        after._reader = self._reader.edited(edit, scores.lexical, width)
+        after.reader = self.reader.edited(edit, scores.lexical, width)
         return after
 
     @cached_property
@@ -185,22 +186,13 @@ class SkillIndex:
         """Save and close the store, which every index made by ``updated`` shares."""
         self._store.close()
 
-    async def prepare(self, requests: Iterable[str]) -> None:
-        """Encode requests in one batch and remember their vectors for ``rank``; see
-        ``RequestReader.remember``."""
-        await self._reader.remember(requests)
-
-    async def vector(self, request: str) -> NDArray[np.float32]:
-        """The vector of a request; see ``EncodedRequest``."""
-        return await self._reader.vector(request)
-
     async def nearest_example(self, request: str, name: str) -> tuple[str, float] | None:
         """The example of a skill that is nearest to a request, and the cosine of both; None when
         the skill has none, or there is no such skill."""
         place = self._position_of.get(name)
         if place is None:
             return None
-        found = self._scores.examples.nearest(await self.vector(request), place)
+        found = self._scores.examples.nearest(await self.reader.vector(request), place)
         if found is None:
             return None
         return examples_of(self.catalog.skills[name])[found[0]], found[1]
@@ -227,12 +219,12 @@ class SkillIndex:
         size = len(self._names) if isinstance(allowed, slice) else len(allowed)
         if not size:
             return Ranking(())
-        return self._ranking(await self._reader.read(request, context), allowed, size, limit)
+        return self._ranking(await self.reader.read(request, context), allowed, size, limit)
 
     async def scores(self, request: str, names: Sequence[str]) -> NDArray[np.float64]:
         """The fused scores of some skills of this catalog for a request."""
         positions = np.array([self._position_of[name] for name in names], dtype=np.intp)
-        return self._scores.of(await self._reader.read(request), positions)
+        return self._scores.of(await self.reader.read(request), positions)
 
     def _ranking(self, asked: AskedRequest, allowed: Positions, size: int, limit: int) -> Ranking:
         named = self._named(asked.text, allowed)[:BY_SCORE]  # all of them are scored in full

@@ -65,4 +65,4 @@ def test_of_a_request_with_very_many_clauses_only_the_first_vectors_are_kept() -
     [encoded] = encode_requests(encoder, [request])
     assert len(encoded.texts) == len(encoded.vectors) == 1 + MAX_CLAUSES
     every = encoder.encode(clauses(request))
-    assert encoded.vector == pytest.approx(unit(every.mean(axis=0, keepdims=True))[0])
+    assert encoded.vectors[0] == pytest.approx(unit(every.mean(axis=0, keepdims=True))[0])

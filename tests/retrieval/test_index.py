@@ -312,13 +312,13 @@ async def test_requests_are_encoded_in_one_call_and_remembered(store: VectorStor
     encoder = CountingEncoder(static=False)
     index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
     requests = ["merge a branch", "bake a cake", "review the parser and commit the fix"]
-    await index.prepare([*requests, requests[0]])
+    await index.reader.remember([*requests, requests[0]])
     assert encoder.requests == [
         ["merge a branch", "bake a cake", "review the parser", "commit the fix"]
     ]
     for request in requests:
         await index.rank(request)
-    await index.prepare(requests)
+    await index.reader.remember(requests)
     assert len(encoder.requests) == 1
 
 
