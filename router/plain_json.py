@@ -63,6 +63,8 @@ def first_fault(error: ValidationError) -> str:
 
 def words_of(fault: ErrorDetails) -> str:
     """What is wrong, in pydantic's words or in those of our own check."""
+    if fault["type"] in ("model_type", "dataclass_type"):  # pydantic's words name our class
+        return "Input should be an object"
     return fault["msg"].removeprefix("Value error, ")
 
 

@@ -77,7 +77,7 @@ class Closed(BaseModel):
     ("given", "told"),
     [
         ({"x": "secret"}, "x: Input should be a valid integer"),
-        ("secret", "Input should be a valid dictionary"),
+        ("secret", "Input should be an object"),
         ({"a\nERROR forged": 1}, "a ERROR forged: Extra inputs"),
         ({"k" * 100_000: 1}, f"{'k' * MAX_PLACE}: Extra inputs"),
     ],

@@ -28,6 +28,7 @@ from router.events import Degraded, Events
 from router.loop_thread import ClosedByBlock
 from router.request import MAX_REQUEST_CHARACTERS, check_limit, names_in
 from router.service.remote import RemoteRouter
+from router.stages.followup import says_nothing
 from router.tools.tool import Tool, read_tool
 
 T = TypeVar("T")
@@ -215,16 +216,19 @@ class ToolSelector(ClosedByBlock):
                     first, shown = number, self._shown[digests[number - 1]]
                     break
         for number in range(first, len(turns)):
+            kept = shown if self._sticky else ()
+            told = [turn for turn in turns[:number] if not says_nothing(turn)]
             wanted = frozenset(
-                self._ranker.rank(
+                ()
+                if kept and says_nothing(turns[number])  # "ok thanks" needs no tool
+                else self._ranker.rank(
                     turns[number][:MAX_REQUEST_CHARACTERS],
                     offered,
                     limit=self._limit,
                     always_include=self._always,
-                    history=[turn[:MAX_REQUEST_CHARACTERS] for turn in turns[:number][-1:]],
+                    history=[turn[:MAX_REQUEST_CHARACTERS] for turn in told[-1:]],
                 )
             )
-            kept = shown if self._sticky else ()
             shown = (*kept, *(name for name in offered if name in wanted and name not in kept))
             with self._remembering:
                 # A call that came too late may have shown everything meanwhile: that stays.

@@ -56,6 +56,18 @@ def clear_cache(
     typer.echo(f"forgot {counted}", err=True)
 
 
+def forget_corrections(settings: Settings) -> None:
+    """Drop the cached routes that a person said. Raises StoreError when they cannot be dropped."""
+    from router.stages.validation import DecidedBy
+
+    with _fuzzy_cache(settings) as cache:
+        for text, context, kept, _ in cache.latest(len(cache)):
+            if kept.basis is not None and kept.basis.decided_by is DecidedBy.PERSON:
+                cache.discard(text, context)
+        if not cache.flush():
+            raise _unusable(settings, "corrected answers are still there (the log says why)")
+
+
 @contextmanager
 def _fuzzy_cache(settings: Settings) -> Iterator[FuzzyCache]:
     """The cache of a router with these settings. Raises StoreError when its file cannot be used."""

@@ -14,6 +14,7 @@ import typer
 
 from router.cli import output
 from router.cli.batch import Line, read_lines, text_of
+from router.cli.cache import forget_corrections
 from router.cli.commands import prints
 from router.cli.options import (
     LabelledFile,
@@ -115,12 +116,14 @@ def train_model(folders: SkillFolders = None) -> dict[str, Any]:
 def reset_evidence(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Forget all evidence and what was fitted on it. Running routers keep theirs until they end."""
+    """Forget all evidence, what was fitted on it, and the corrected answers that the cache holds.
+    Running routers keep theirs until they end."""
     with _evidence() as store:
         counted = output.counted(sum(store.counts().values()), "example")
         if not yes:
             typer.confirm(f"Forget {counted}?", abort=True, err=True)
         store.reset()
+    forget_corrections(read_settings())
     typer.echo(f"forgot {counted}", err=True)
 
 

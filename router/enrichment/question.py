@@ -14,6 +14,7 @@ from router.errors import LLMAnswerError
 from router.llm.answer_object import object_schema
 from router.llm.prompt import MAX_ANSWER_CHARACTERS, clean, find_object
 from router.llm.protocol import Prompt
+from router.skills.enrichment import MAX_REQUESTS
 from router.skills.manifest import SkillManifest
 
 REQUESTS: Final = 10
@@ -93,4 +94,5 @@ def parse_written(text: str, *, provider: str) -> Written:
 
 
 def _texts(items: list[object]) -> tuple[str, ...]:
-    return tuple(item for item in items if isinstance(item, str))
+    """As many as are read of a line of the file: a model may write hundreds."""
+    return tuple(item for item in items if isinstance(item, str))[:MAX_REQUESTS]

@@ -70,8 +70,7 @@ def faults_of(error: ValidationError) -> list[Fault]:
     return [
         Fault(
             where=place_of(fault["loc"]) or "request",
-            # Pydantic's own words for this name a class of ours.
-            what="Input should be an object" if fault["type"] == "model_type" else words_of(fault),
+            what=words_of(fault),
         )
         for fault in told[:MAX_FAULTS]
     ]

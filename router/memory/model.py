@@ -57,11 +57,9 @@ def zone_of(given: str | tzinfo | None) -> tzinfo:
         return datetime.now(UTC).astimezone().tzinfo or UTC
     try:
         return ZoneInfo(given)
-    except (ValueError, OSError) as error:
-        raise InvalidRequest(f"time_zone: {given!r} is no time zone: {error}") from None
-    except KeyError:  # ZoneInfoNotFoundError is one
+    except (KeyError, ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
         raise InvalidRequest(
-            f"time_zone: {given!r} is no time zone; it is named like Europe/Berlin"
+            f"time_zone: {given!r:.100} is no time zone; it is named like Europe/Berlin"
         ) from None
 
 

@@ -119,7 +119,7 @@ def read(asked: Request) -> Reading:
     parts = [asked.text]
     while said and len(parts) <= MAX_TURNS and not stands_alone(parts[0]):
         turn = said.pop()
-        if _words(turn):  # "ok thanks" says nothing
+        if not says_nothing(turn):
             parts.insert(0, turn)
     before = parts[:-1]
     if not before:
@@ -128,6 +128,11 @@ def read(asked: Request) -> Reading:
     answers = [turn.text for turn in asked.history if turn.role == "assistant"]
     before += [answer[:MAX_ANSWER_CHARACTERS] for answer in answers[-1:]]
     return Reading(asked.text, "\n".join(before), turns, bool(answers))
+
+
+def says_nothing(text: str) -> bool:
+    """Whether no word says what is wanted, as in "ok thanks" and "yes, do it"."""
+    return not _words(text)
 
 
 def stands_alone(text: str) -> bool:

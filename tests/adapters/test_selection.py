@@ -40,6 +40,19 @@ def test_a_turn_adds_at_most_the_limit(shared: ToolSelector) -> None:
     assert [len(shared.select(TURNS[:number], OFFERED)) for number in (1, 2)] == [3, 6]
 
 
+@pytest.mark.parametrize("said", ["thanks", "ok, thank you!", "yes please", "👍"])
+def test_a_turn_that_says_nothing_adds_no_tool_and_hides_no_subject(
+    shared: ToolSelector, said: str
+) -> None:
+    asked = ["What's the weather in Oslo tomorrow?"]
+    before = shared.select(asked, OFFERED)
+    assert shared.select([*asked, said], OFFERED) == before
+    assert len(shared.select([said], OFFERED)) == 3
+    with ToolSelector(limit=3, timeout=60, sticky=False) as latest:
+        direct = latest.select([*asked, "and in Bergen?"], OFFERED)
+        assert latest.select([*asked, said, "and in Bergen?"], OFFERED) == direct
+
+
 @given(order=st.lists(st.sampled_from([*TURNS, "thanks", "lock up and go"]), max_size=6))
 @settings(max_examples=25)
 def test_tools_are_only_appended_within_a_conversation(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import Result
@@ -30,6 +31,25 @@ def test_feedback_changes_what_the_same_request_gets(
     assert done.exit_code == 0
     again = json.loads(run("route", SQUASH, "--skills", str(skills), "--json").stdout)
     assert again["selected_skills"] == ["testing"]
+
+
+def test_a_reset_undoes_a_correction_in_the_cache_and_leaves_other_answers_there(
+    run: Callable[..., Result], skills: Path
+) -> None:
+    def routed(request: str) -> dict[str, Any]:
+        answer = run("route", request, "--skills", str(skills), "--json").stdout
+        read: dict[str, Any] = json.loads(answer)
+        return read
+
+    first = routed(SQUASH)
+    run("feedback", first["id"], "--skill", "testing", "--skills", str(skills))
+    other = routed("commit my changes and push them")
+    assert run("learn", "reset", "--yes").exit_code == 0
+    assert routed(SQUASH)["selected_skills"] == first["selected_skills"]
+    assert (other["stage"], routed("commit my changes and push them")["stage"]) == (
+        "vector",
+        "fuzzy",
+    )
 
 
 def test_feedback_on_an_unknown_answer_is_a_fault_of_the_input(
