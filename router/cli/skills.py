@@ -165,13 +165,11 @@ def check_skills(
 
 
 def _summary(manifest: SkillManifest, catalog: Catalog, settings: Settings) -> dict[str, Any]:
-    # The roots are in order: the strongest one that the skill lies under is the one it is from.
-    source = next(root for root in catalog.roots if manifest.path.is_relative_to(root))
     return {
         "name": manifest.name,
         "description": manifest.description,
         "generic": manifest.generic or manifest.name in settings.vector.generic_skills,
-        "source": str(source),
+        "source": str(catalog.root_of(manifest)),
         "path": str(manifest.path),
     }
 

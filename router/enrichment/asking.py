@@ -180,7 +180,7 @@ class RunRecord:
         Raises:
             ConfigurationError: there is none.
         """
-        return files.file_for(skill, named=self._file, roots=self._catalog.roots)
+        return files.file_for(skill, self._catalog, named=self._file)
 
     def keep(
         self, skill: SkillManifest, given: Written, *, model: str | None, written_at: datetime

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -19,18 +19,18 @@ from filelock import FileLock, Timeout
 
 from router.errors import ConfigurationError, StoreError
 from router.private_files import FILE_MODE, private_folder, replace_file
+from router.skills.catalog import Catalog
 from router.skills.enrichment import ENRICHMENT_FILE, Enrichment
 from router.skills.manifest import SkillManifest
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 
 
-def file_for(skill: SkillManifest, *, named: Path | None, roots: Sequence[Path]) -> Path:
+def file_for(skill: SkillManifest, catalog: Catalog, *, named: Path | None) -> Path:
     """Where the enrichment of a skill belongs.
 
     Args:
         named: the file that the setting ``enrichment`` names; None where it names none.
-        roots: the folders of skills, strongest first.
 
     Raises:
         ConfigurationError: the skill has no folder that can be written to, or comes with the
@@ -38,7 +38,7 @@ def file_for(skill: SkillManifest, *, named: Path | None, roots: Sequence[Path])
     """
     if named is not None:
         return named
-    root = next((root for root in roots if skill.path.is_relative_to(root)), None)
+    root = catalog.root_of(skill)
     if root is None:
         why = "comes from no folder"
     elif root.is_relative_to(_PACKAGE):

@@ -263,29 +263,24 @@ def _near_duplicates(catalog: Catalog, encoder: Encoder) -> Iterator[Diagnostic]
         for other in (alike + place + 1).tolist():
             common = len(stems[place] & stems[other]) / max(len(stems[place] | stems[other]), 1)
             if common >= SAME_WORDS:
-                yield _duplicate(skill, skills[other], catalog.roots)
+                yield _duplicate(skill, skills[other], catalog)
 
 
-def _duplicate(one: SkillManifest, other: SkillManifest, roots: Sequence[Path]) -> Diagnostic:
-    places = [_place_of(skill, roots) for skill in (one, other)]
-    if places[0] == places[1]:
+def _duplicate(one: SkillManifest, other: SkillManifest, catalog: Catalog) -> Diagnostic:
+    roots = (catalog.root_of(one), catalog.root_of(other))
+    if roots[0] == roots[1]:
         message = (
             f"the description is nearly that of {other.name!r}: say what sets the two apart, or "
             "remove one of them"
         )
         return Rule.NEAR_DUPLICATE.breach(one.path, _line_of(one, one.description), message)
-    copy, original = (one, other) if places[0] > places[1] else (other, one)
+    stronger = next(root for root in catalog.roots if root in roots)
+    original, copy = (one, other) if stronger == roots[0] else (other, one)
     message = (
-        f"the description is nearly that of {original.name!r} in {roots[min(places)]}, which is "
+        f"the description is nearly that of {original.name!r} in {stronger}, which is "
         "searched first: remove the copy, or say what sets the two apart"
     )
     return Rule.COPY_IN_ANOTHER_ROOT.breach(copy.path, _line_of(copy, copy.description), message)
-
-
-def _place_of(skill: SkillManifest, roots: Sequence[Path]) -> int:
-    """The number of the root that a skill was found in."""
-    inside = (n for n, root in enumerate(roots) if skill.path.is_relative_to(root))
-    return next(inside, len(roots))
 
 
 def _line_of(skill: SkillManifest, text: str) -> int:

@@ -111,6 +111,10 @@ class Catalog:
         except KeyError:
             raise UnknownSkill.among(name, self.skills) from None
 
+    def root_of(self, skill: SkillManifest) -> Path | None:
+        """The strongest of the folders that a skill lies under; None where it lies under none."""
+        return next((root for root in self.roots if skill.path.is_relative_to(root)), None)
+
     def offers(self, name: str) -> bool:
         """Whether there is a skill of that name that may be offered for routing."""
         skill = self.skills.get(name)

@@ -11,6 +11,7 @@ import pytest
 import router
 from router.enrichment.files import append, drop_replaced, file_for, one_writer
 from router.errors import ConfigurationError, StoreError
+from router.skills.catalog import Catalog
 from router.skills.enrichment import Enrichment, read_enrichment
 from router.skills.manifest import SkillManifest
 
@@ -27,23 +28,26 @@ def test_a_skill_is_written_for_in_its_own_root(tmp_path: Path) -> None:
     roots = (tmp_path / "a", tmp_path / "b")
     for root in roots:
         root.mkdir()
-    found = file_for(skill(roots[1] / "git" / "SKILL.md"), named=None, roots=roots)
+    found = file_for(skill(roots[1] / "git" / "SKILL.md"), Catalog(roots=roots), named=None)
     assert found == roots[1] / "enrichment.jsonl"
 
 
 def test_the_named_file_comes_first(tmp_path: Path) -> None:
     named = tmp_path / "mine.jsonl"
-    assert file_for(skill(tmp_path / "git" / "SKILL.md"), named=named, roots=(tmp_path,)) == named
+    assert (
+        file_for(skill(tmp_path / "git" / "SKILL.md"), Catalog(roots=(tmp_path,)), named=named)
+        == named
+    )
 
 
 def test_a_skill_without_a_folder_that_can_be_written_to_needs_a_named_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ConfigurationError, match="'git' comes from no folder: name a file with"):
-        file_for(skill(Path("memory/git")), named=None, roots=(tmp_path,))
+        file_for(skill(Path("memory/git")), Catalog(roots=(tmp_path,)), named=None)
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
     with pytest.raises(ConfigurationError, match="which cannot be written to: name a file with"):
-        file_for(skill(tmp_path / "git" / "SKILL.md"), named=None, roots=(tmp_path,))
+        file_for(skill(tmp_path / "git" / "SKILL.md"), Catalog(roots=(tmp_path,)), named=None)
 
 
 def test_nothing_is_written_through_a_link_that_leaves_the_folder_of_skills(tmp_path: Path) -> None:
@@ -52,7 +56,7 @@ def test_nothing_is_written_through_a_link_that_leaves_the_folder_of_skills(tmp_
     root.mkdir()
     (root / "enrichment.jsonl").symlink_to(tmp_path / "profile")
     with pytest.raises(ConfigurationError, match="is a link out of it: name a"):
-        file_for(skill(root / "git" / "SKILL.md"), named=None, roots=(root,))
+        file_for(skill(root / "git" / "SKILL.md"), Catalog(roots=(root,)), named=None)
 
 
 @pytest.mark.parametrize("lay", [lambda path: path.symlink_to(path.name), os.mkfifo])
@@ -62,14 +66,16 @@ def test_what_is_no_file_is_refused_before_anything_is_asked(
     """A link to itself ended in a traceback, and a pipe was waited for when all had been paid."""
     lay(tmp_path / "enrichment.jsonl")
     with pytest.raises(ConfigurationError, match="is no regular file: name a file with"):
-        file_for(skill(tmp_path / "git" / "SKILL.md"), named=None, roots=(tmp_path,))
+        file_for(skill(tmp_path / "git" / "SKILL.md"), Catalog(roots=(tmp_path,)), named=None)
 
 
 def test_nothing_is_written_into_the_installed_package(tmp_path: Path) -> None:
     """The next installation would overwrite it, and until then examples that ship are lost."""
     shipped = Path(router.__file__).parent / "_shipped_skills"
     with pytest.raises(ConfigurationError, match="'git' comes with the package"):
-        file_for(skill(shipped / "git" / "SKILL.md"), named=None, roots=(tmp_path, shipped))
+        file_for(
+            skill(shipped / "git" / "SKILL.md"), Catalog(roots=(tmp_path, shipped)), named=None
+        )
 
 
 def test_lines_are_added_behind_what_is_there(tmp_path: Path) -> None:

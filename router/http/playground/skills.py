@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -56,20 +55,20 @@ async def _show(visit: Visit) -> Part:
         "skills/one.html",
         {
             "skill": skill,
-            "source": _source(skill, snapshot.catalog.roots),
+            "source": _source(skill, snapshot.catalog),
             "findings": in_order([*skill.diagnostics, *broken]),
             "near": [match.name for match in ranking.matches if match.name != skill.name][:5],
         },
     )
 
 
-def _source(skill: SkillManifest, roots: Iterable[Path]) -> str:
+def _source(skill: SkillManifest, catalog: Catalog) -> str:
     """The folder or the source that a skill comes from."""
     if not skill.has_file:
         return skill.origin
     if skill.path.is_relative_to(shipped_skills_root()):
         return "shipped"
-    return str(next((r for r in roots if skill.path.is_relative_to(r)), skill.path.parent))
+    return str(catalog.root_of(skill) or skill.path.parent)
 
 
 async def _lint(visit: Visit) -> Part:
