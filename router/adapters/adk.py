@@ -1,7 +1,9 @@
 """Skills and tools for Google's Agent Development Kit.
 
-toolset = SkillToolset(registry=RoutedSkillRegistry(router))  # skills, searched by the model
-agent = LlmAgent(…, tools=[RoutedToolset(functions, limit=8)])  # tools, narrowed by the router
+    toolset = SkillToolset(registry=RoutedSkillRegistry(router))
+    agent = LlmAgent(…, tools=[RoutedToolset(functions, limit=8)])
+
+The model searches the skills itself; of the tools it is shown those that the router chooses.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Only skills without an enrichment, or whose file has changed since, are asked. Every answer is on
 the disk before the next skill of its worker is asked. When a provider says how long to wait, every
-worker waits. After a few failures in a row the run ends: the key, the address or
-the model is wrong then, and the rest of the skills would only cost more.
+worker waits. After a few failures in a row the run ends: the key, the address or the model is wrong
+then, and the rest of the skills would only cost more.
 """
 
 from __future__ import annotations

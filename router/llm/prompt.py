@@ -133,9 +133,9 @@ def ask_again(prompt: Prompt) -> Prompt:
 def answer_schema(offered: Sequence[OfferedSkill]) -> dict[str, Any]:
     """JSON schema of the answer, within what OpenAI's strict mode accepts.
 
-    Strict mode has no ``uniqueItems``.
-    ``maxItems`` stops small models that repeat one name until the token limit. Ranges of numbers
-    and lengths of strings are left to ``parse_answer``: many servers cannot enforce them.
+    Strict mode has no ``uniqueItems``. ``maxItems`` stops small models that repeat one name until
+    the token limit. Ranges of numbers and lengths of strings are left to ``parse_answer``: many
+    servers cannot enforce them.
     """
     names = [skill.name for skill in offered]
     return object_schema(

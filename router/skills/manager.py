@@ -70,10 +70,10 @@ class SkillManager:
     ``install`` raises is raised by the method that led to it; nothing has changed then, and the
     next step tries again.
 
-    manager = SkillManager(registry, install=install, observers=[observer])
-    async with manager.watch():
-        ...
-    await manager.aclose()
+        manager = SkillManager(registry, install=install, observers=[observer])
+        async with manager.watch():
+            ...
+        await manager.aclose()
     """
 
     def __init__(

@@ -1,9 +1,11 @@
 """The source of tools that a program holds in memory.
 
-tools = ToolSource([weather_tool, send_email])
-async with SemanticRouter(sources=[tools]) as router:
-    ranked = await router.rank("will it rain tomorrow?")
-    [skill.payload for skill in ranked.skills]  # the very objects, best first
+    tools = ToolSource([weather_tool, send_email])
+    async with SemanticRouter(sources=[tools]) as router:
+        ranked = await router.rank("will it rain tomorrow?")
+        [skill.payload for skill in ranked.skills]
+
+What comes back, best first, are the very objects that were given.
 """
 
 from __future__ import annotations
