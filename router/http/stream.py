@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -162,16 +162,13 @@ def _sse(name: str, fields: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(fields, ensure_ascii=False)}\n\n"
 
 
-_TOLD: Final = {
-    CacheLookup: ("stage", "outcome"),
-    LLMCalled: (
-        *("provider", "model", "purpose", "seconds"),
-        *("input_tokens", "output_tokens", "cost_usd"),
-    ),
-    Learned: ("skills", "source"),
-    Recalled: ("layers", "items", "confidence", "partial", "seconds"),
-    Degraded: ("part", "reason"),
-    Recovered: ("part",),
+_TOLD: Final[Mapping[type, str]] = {
+    CacheLookup: "stage outcome",
+    LLMCalled: "provider model purpose seconds input_tokens output_tokens cost_usd",
+    Learned: "skills source",
+    Recalled: "layers items confidence partial seconds",
+    Degraded: "part reason",
+    Recovered: "part",
 }
 """The fields of each event that a listener may see. What users say is not among them."""
 
@@ -195,5 +192,5 @@ def _fields(event: Event) -> dict[str, Any]:
                 "changed": list(change.names),
                 "seconds": seconds,
             }
-    told = {name: plain_json(getattr(event, name)) for name in _TOLD[type(event)]}
+    told = {name: plain_json(getattr(event, name)) for name in _TOLD[type(event)].split()}
     return told | ({"failed": event.error is not None} if isinstance(event, LLMCalled) else {})

@@ -100,10 +100,8 @@ async def run_workers(
             if loop.time() - began > STABLE_SECONDS:
                 pause = FIRST_PAUSE
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            _log.warning(
-                "worker %d (process %d) %s; another is started in %g s",
-                *(worker, process.pid, how, pause),
-            )
+            ended = f"worker {worker} (process {process.pid}) {how}"
+            _log.warning("%s; another is started in %g s", ended, pause)
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
             if stopping.is_set():
