@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from router.cli import output
-from router.errors import ConfigurationError
+from router.errors import ConfigurationError, InvalidRequest
 
 if TYPE_CHECKING:
     from router.router import SemanticRouter
@@ -64,9 +64,21 @@ def or_standard_input(parameter: typer.CallbackParam, value: str | None) -> str 
 
     if value != "-":
         return value
-    most = 4 * MAX_CONTENT_CHARACTERS  # bytes; what is longer cannot be few enough characters
-    data = typer.get_binary_stream("stdin").read(most + 1)
-    return output.decoded(data, str(parameter.name)).removesuffix("\n").removesuffix("\r")
+    text = read_standard_input(str(parameter.name), MAX_CONTENT_CHARACTERS)
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def read_standard_input(what: str, most: int) -> str:
+    """The text on standard input, read as UTF-8; an error calls it ``what``.
+
+    Raises:
+        InvalidRequest: it is no UTF-8, or has so many bytes that it has over ``most`` characters.
+    """
+    room = 4 * most + 5  # for a mark at its beginning and a line break at its end, too
+    data = typer.get_binary_stream("stdin").read(room + 1)
+    if len(data) > room:
+        raise InvalidRequest(f"{what}: over {most:,} characters")
+    return output.decoded(data, what)
 
 
 def read_secret(variable: str) -> str:

@@ -24,8 +24,9 @@ from router.cli.options import (
     open_router,
     read_secret,
     read_settings,
+    read_standard_input,
 )
-from router.errors import ConfigurationError, InvalidRequest
+from router.errors import ConfigurationError
 from router.request import MAX_REQUEST_CHARACTERS, Request
 from router.result import Outcome, RoutingResult, Stage
 
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from router.settings import Settings
     from router.skills.catalog import Catalog
 
-_MAX_INPUT_BYTES: Final = 4 * MAX_REQUEST_CHARACTERS + 4
-"""Read from standard input at most; the longest request, with its line break, is shorter."""
 SERVER_WINDOW: Final = 8
 """A server works on this many requests of a batch at the same time."""
 
@@ -152,7 +151,9 @@ def _text_of(request: str | None, options: dict[str, Any]) -> str:
     """The text to route. It is checked before the skills are read, which takes a second."""
     if request is None:
         raise typer.BadParameter("name a REQUEST, or a file with --batch")
-    text = _read_standard_input() if request == "-" else request
+    text = request
+    if request == "-":
+        text = read_standard_input("standard input", MAX_REQUEST_CHARACTERS).strip()
     Request.parse(text, scope=options["scope"], history=options["history"])
     return text
 
@@ -254,13 +255,6 @@ def _size(source: BinaryIO) -> int | None:
     """Bytes of input, where it is a file with an end."""
     status = os.fstat(source.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-def _read_standard_input() -> str:
-    data = typer.get_binary_stream("stdin").read(_MAX_INPUT_BYTES)
-    if len(data) == _MAX_INPUT_BYTES:
-        raise InvalidRequest(f"standard input: over {MAX_REQUEST_CHARACTERS:,} characters")
-    return output.decoded(data, "standard input").strip()
 
 
 def _print_result(result: RoutingResult) -> None:

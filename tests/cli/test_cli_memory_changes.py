@@ -78,6 +78,12 @@ def test_a_file_is_saved_searched_printed_and_deleted(memory: Run, run: Run) -> 
     assert result.stderr == "error: no memory named 'ops/deploi'\n"
 
 
+def test_standard_input_that_is_too_long_is_not_taken_for_something_else(run: Run) -> None:
+    """The bytes that were read ended within a letter, and it was told that they are no UTF-8."""
+    refused = run("memory", "save", "-", stdin=("é" * 300_000).encode())
+    assert (refused.exit_code, refused.stderr) == (2, "error: content: over 100,000 characters\n")
+
+
 def test_standard_input_that_is_no_text_is_refused(run: Run) -> None:
     result = run("memory", "save", "-", stdin=b"caf\xe9")
     assert (result.exit_code, result.stderr) == (2, "error: content: not UTF-8: byte 4\n")
