@@ -224,15 +224,15 @@ class Decider:
     async def _retrieve(self, asked: Request, among: Sequence[str] | None) -> RetrievalDecision:
         """What retrieval decides. A request that cannot stand alone is read in its context, and the
         evidence says which text was read."""
-        reading = read(asked)
+        reading = read(asked) if asked.history else None
         local = await decide_by_retrieval(
             asked.text,
             self._index,
-            context=reading.context,
+            context="" if reading is None else reading.context,
             among=among,
             caution=self._settings.vector.least_right,
         )
-        if not asked.history:
+        if reading is None:
             return local
         if not local.in_context:
             reading = reading.alone

@@ -90,7 +90,7 @@ async def offer_of(
             for share in SHARES:
                 if sum(_size(name, short(name, share)) for name in names) <= token_budget:
                     return Offer(tuple(OfferedSkill(name, short(name, share)) for name in names))
-    context = read(asked).context
+    context = read(asked).context if asked.history else ""
     ranking = await index.rank(
         asked.text, context=context, among=asked.available, limit=MAX_OFFERED
     )

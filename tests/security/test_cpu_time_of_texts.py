@@ -38,7 +38,7 @@ from router.memory.texts.contents import content_key, name_from, readable, title
 from router.memory.texts.words import content_terms
 from router.request import Request
 from router.result import RoutingResult
-from router.retrieval.clauses import clauses
+from router.retrieval.asked import clauses
 from router.retrieval.documents import SkillDocument, indexed_words
 from router.skills.manifest import parse_manifest
 from router.stages.wording import signature_of
