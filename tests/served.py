@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -45,11 +45,12 @@ def started(
 
 @contextmanager
 def launched(
-    folder: Path, environment: dict[str, str], *options: str
+    folder: Path, environment: dict[str, str], *options: str, by: Sequence[str] = ("-m", "router")
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A process that works in a folder, and its address; it is told to stop when the block ends."""
+    """A process that works in a folder, and its address; it is told to stop when the block ends.
+    ``by`` is what Python is told to run."""
     with subprocess.Popen(
-        [sys.executable, "-m", "router", "serve", "--port", "0", *options],
+        [sys.executable, *by, "serve", "--port", "0", *options],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,

@@ -99,6 +99,12 @@ def serve(
             run_loop(server.with_workers(workers, listening))
 
 
+_BY_COMMAND: Final = getattr(sys.modules["__main__"], "__spec__", None) is None
+_PYTHON: Final = (sys.executable, *(("-P",) if _BY_COMMAND else ()))
+"""Python for workers. The command ``router`` has no working directory on its path, from which a
+cloned folder could have its own ``http.py`` imported; ``python -m router`` has, unless told so."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Serving:
     """What is served, and to whom."""
@@ -128,7 +134,7 @@ class _Serving:
 
             def command(worker: int) -> list[str]:
                 place = f"{worker}:{listening.fileno()}:{folder}"
-                return [sys.executable, "-m", "router", *sys.argv[1:], "--worker", place]
+                return [*_PYTHON, "-m", "router", *sys.argv[1:], "--worker", place]
 
             def died(worker: int) -> None:
                 """Delete the gauges of a worker that has died: its present state is over."""

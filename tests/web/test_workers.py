@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from cascade import SQUASH
-from served import environment_of, hung_up, started
+from served import environment_of, hung_up, launched, started
 
 import router.web.workers as workers_module
 from router.web.workers import run_workers
@@ -60,6 +60,20 @@ def test_workers_answer_as_one_server(tmp_path: Path, environment: dict[str, str
         process.send_signal(signal.SIGTERM)
         output, errors = process.communicate(timeout=60)
         assert (process.returncode, output, errors) == (0, "", "")
+
+
+def test_workers_of_the_command_import_nothing_from_the_working_directory(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """It may be a stranger's: a clone's ``http.py`` was run by each worker."""
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    for name in ("http", "yaml", "router"):
+        (clone / f"{name}.py").write_text("open('was-run', 'w').close()\n")
+    command = ("-P", "-c", "from router.cli import main; main()")
+    with launched(clone, environment, "--no-llm", "--workers", "2", by=command) as (_, url):
+        assert httpx.get(f"{url}/healthz", timeout=60).status_code == 200
+        assert not (clone / "was-run").exists()
 
 
 def test_ctrl_c_ends_workers_as_it_ends_one(tmp_path: Path, environment: dict[str, str]) -> None:
