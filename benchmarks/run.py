@@ -57,7 +57,11 @@ def main() -> None:
     if options.check:
         found = list(faults())
         sys.exit("\n".join(found) if found else 0)
-    failed = [] if options.render else run_all(chosen(options.names, parser), options)
+    try:
+        failed = [] if options.render else run_all(chosen(options.names, parser), options)
+    except KeyboardInterrupt:
+        say("stopped; the tables that were measured are kept, and the next run goes on from there")
+        sys.exit(130)
     REPORT.write_text(rendered(), encoding="utf-8")
     if failed:
         sys.exit(f"failed: {', '.join(failed)}; the others are in {REPORT}")

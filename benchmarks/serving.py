@@ -122,8 +122,11 @@ def server(*arguments: str, state: Path) -> Iterator[tuple[int, int]]:
         line = "" if process.stderr is None else process.stderr.readline()
         # What it says later is read too: a full pipe would hold it up.
         threading.Thread(target=process.communicate, daemon=True).start()
+        port = line.strip().rpartition(":")[2]
+        if not port.isdigit():  # it says why it cannot serve, such as an extra that is missing
+            sys.exit(line.strip() or "the server ended without a word")
         try:
-            yield int(line.rpartition(":")[2]), process.pid
+            yield int(port), process.pid
         finally:
             process.terminate()
 

@@ -1,9 +1,10 @@
-"""The wheel: what a user's machine gets."""
+"""The wheel, which a user's machine gets, and the source distribution."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from email.message import Message
@@ -17,17 +18,25 @@ pytest.importorskip("hatchling", reason="the wheel is built with the build tool 
 PROJECT = Path(__file__).parents[1]
 
 
+def _built(target: str, place: Path) -> Path:
+    command = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "--target",
+        target,
+        "--directory",
+        str(place),
+    ]
+    subprocess.run(command, cwd=PROJECT, check=True, capture_output=True)
+    (file,) = place.glob("cascade_router-*")
+    return file
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
-    place = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", place],
-        cwd=PROJECT,
-        check=True,
-        capture_output=True,
-    )
-    (file,) = place.glob("cascade_router-*-py3-none-any.whl")
-    with zipfile.ZipFile(file) as wheel:
+    with zipfile.ZipFile(_built("wheel", tmp_path_factory.mktemp("wheel"))) as wheel:
         yield wheel
 
 
@@ -62,7 +71,7 @@ def test_its_metadata_name_the_command_the_licence_and_the_least_python(
 
 
 def test_the_installed_package_finds_its_skills(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
-    wheel.extractall(tmp_path / "site")
+    wheel.extractall(tmp_path / "site")  # noqa: S202 - we have just built it
     code = "from router.skills.discovery import shipped_skills_root as root; print(root())"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -73,3 +82,16 @@ def test_the_installed_package_finds_its_skills(wheel: zipfile.ZipFile, tmp_path
         text=True,
     )
     assert done.stdout.strip() == str(tmp_path / "site" / "router" / "_shipped_skills")
+
+
+def test_the_source_distribution_holds_what_its_readme_and_its_tests_speak_of(
+    tmp_path: Path,
+) -> None:
+    with tarfile.open(_built("sdist", tmp_path)) as source:
+        names = {name.partition("/")[2] for name in source.getnames()}
+    spoken_of = ("router", "skills", "tests", "docs", "deploy", "examples")
+    wanted = {f"{folder}/{file}" for folder in spoken_of for file in _files(PROJECT / folder)}
+    wanted |= {"Makefile", "Dockerfile", "compose.yaml", "README.md", "LICENSE", "NOTICE"}
+    wanted |= {"benchmarks/run.py", "benchmarks/RESULTS.md", "benchmarks/results/intents.json"}
+    assert wanted - names == set()
+    assert not any(name.startswith(("benchmarks/runs/", ".venv")) for name in names)

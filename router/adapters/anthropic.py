@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from router.adapters.definitions import SEARCH_PARAMETERS, ToolDefinitions
+from router.adapters.definitions import SEARCH_PARAMETERS, ToolDefinitions, listed
 from router.adapters.messages import field_of, user_turns
 
 MID_CONVERSATION_TOOLS: Final = "mid-conversation-tool-changes-2026-07-01"
@@ -40,7 +40,7 @@ class AnthropicTools(ToolDefinitions):
             SourceError: a tool cannot be used, or two have one name.
             ValueError: a tool has the name of the search tool.
         """
-        given = list(tools)
+        given = listed(tools)
         self._providers = [tool for tool in given if tool.get("type", "custom") != "custom"]
         custom = [tool for tool in given if tool.get("type", "custom") == "custom"]
         if any(tool.get("name") == SEARCH for tool in custom):

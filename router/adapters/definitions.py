@@ -54,6 +54,21 @@ class ToolDefinitions(ClosedByBlock):
         return await self.selector.asearch(query, self._tools)
 
 
+def listed(tools: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Definitions as they were given.
+
+    Raises:
+        SourceError: one is none, such as a function.
+    """
+    given = list(tools)
+    objects: list[object] = [*given]
+    for position, tool in enumerate(objects, start=1):
+        if not isinstance(tool, Mapping):
+            reason = f"expected a definition as the API takes it, a dict, not {type(tool).__name__}"
+            raise SourceError("tools", f"tool {position}", reason)
+    return given
+
+
 def by_name(tools: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Definitions by the names in them.
 

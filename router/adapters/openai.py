@@ -18,7 +18,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from router.adapters.definitions import SEARCH_PARAMETERS, ToolDefinitions
+from router.adapters.definitions import SEARCH_PARAMETERS, ToolDefinitions, listed
 from router.adapters.messages import called_tools, field_of, user_turns
 
 
@@ -35,7 +35,7 @@ class OpenAITools(ToolDefinitions):
         Raises:
             SourceError: a tool cannot be used, or two have one name.
         """
-        given = list(tools)
+        given = listed(tools)
         self._providers = [tool for tool in given if tool.get("type") != "function"]
         functions = [tool for tool in given if tool.get("type") == "function"]
         super().__init__(functions, **options)

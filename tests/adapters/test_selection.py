@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +9,9 @@ from adapters.toolbox import DESCRIPTIONS, EXPECTED, TURNS, openai_tools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from router.adapters.anthropic import AnthropicTools
 from router.adapters.definitions import by_name
+from router.adapters.openai import OpenAITools
 from router.adapters.selection import ToolSelector
 from router.errors import InvalidRequest, SourceError
 from router.events import Degraded, Event
@@ -188,6 +190,12 @@ async def test_threads_and_loops_share_one_selector(shared: ToolSelector) -> Non
 
 async def test_a_search_gives_the_best_first(shared: ToolSelector) -> None:
     assert (await shared.asearch("reserve a restaurant table", OFFERED, limit=2))[0] == "book_table"
+
+
+@pytest.mark.parametrize("adapter", [OpenAITools, AnthropicTools])
+def test_what_is_no_definition_is_refused_in_a_sentence(adapter: Callable[..., object]) -> None:
+    with pytest.raises(SourceError, match=r"'tool 2': expected a definition .*, not function"):
+        adapter([{"type": "function", "name": "a"}, lambda: None])
 
 
 def test_two_tools_of_one_name_are_refused() -> None:

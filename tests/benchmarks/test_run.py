@@ -144,6 +144,15 @@ def test_a_script_that_fails_is_named_and_loses_no_other_result(
     assert (folder / "results" / "one.json").exists()
 
 
+def test_a_run_that_is_stopped_says_that_the_next_one_goes_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopping = "import os, signal; os.kill(os.getppid(), signal.SIGINT); signal.pause()"
+    (folder / "one.py").write_text(stopping, encoding="utf-8")
+    assert command(monkeypatch) == 130
+    assert "the next run goes on from there" in capsys.readouterr().err
+
+
 def test_an_unknown_name_is_a_usage_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert command(monkeypatch, "two") == 2
     assert not (folder / "calls").exists()
