@@ -88,10 +88,8 @@ def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRe
     every = [clause for clause_list in parts for clause in clause_list]
     encoded = checked(encoder.encode(every), len(every), encoder.identity)
     found = []
-    start = 0
     for request, texts in zip(requests, parts, strict=True):
-        rows = encoded[start : start + len(texts)]
-        start += len(texts)
+        rows, encoded = encoded[: len(texts)], encoded[len(texts) :]
         if len(texts) == 1:
             found.append(EncodedRequest((request,), rows))
         else:

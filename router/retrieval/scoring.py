@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.asked import AskedRequest, AskedText
+from router.retrieval.asked import AskedRequest
 from router.retrieval.documents import Edit
 from router.retrieval.examples import ExampleIndex
 from router.retrieval.lexical import LexicalIndex
@@ -121,52 +121,36 @@ class SkillScores:
             wanted: the positions of those that it names, which are scored in any case.
             limit: how many matches will be given.
         """
-        texts = asked.texts[:1] if wanted else asked.texts
-        postings = self.lexical.postings(texts[0].numbers)
-        pool = self._best_of(texts[0], asked.vectors[0], postings, allowed, wanted, limit)
-        single = len(asked.texts) == 1
-        return self._scored(texts, asked.vectors[: len(texts)], postings, pool, single=single)
+        postings = self.lexical.postings(asked.texts[0].numbers)
+        pool = self._best_of(asked, postings, allowed, wanted, limit)
+        return self._scored(asked, 1 if wanted else len(asked.texts), postings, pool)
 
     def of(self, asked: AskedRequest, positions: NDArray[np.intp]) -> NDArray[np.float64]:
         """The scores of some skills for a whole request."""
         postings = self.lexical.postings(asked.texts[0].numbers)
-        single = len(asked.texts) == 1
-        scored = self._scored(
-            asked.texts[:1], asked.vectors[:1], postings, positions, single=single
-        )
-        whole: NDArray[np.float64] = scored.score[0]
+        whole: NDArray[np.float64] = self._scored(asked, 1, postings, positions).score[0]
         return whole
 
     def _scored(
-        self,
-        asked: Sequence[AskedText],
-        vectors: NDArray[np.float32],
-        postings: Postings,
-        pool: NDArray[np.intp],
-        *,
-        single: bool,
+        self, asked: AskedRequest, read: int, postings: Postings, pool: NDArray[np.intp]
     ) -> Scored:
-        """Some skills scored in full for a request and its clauses, whose words are among its own.
-
-        Args:
-            asked: the request, then the clauses.
-            postings: of the terms of the request.
-            single: the request has a single clause.
-        """
+        """Some skills scored in full for the first ``read`` texts of a request; ``postings`` are of
+        the terms of the whole, and its clauses have no others."""
+        texts, vectors = asked.texts[:read], asked.vectors[:read]
         contributions = postings.contributions(pool)
-        row_of = {number: row for row, number in enumerate(asked[0].numbers)}
-        terms = np.zeros((len(asked), len(row_of)))
-        for row, text in enumerate(asked):
+        row_of = {number: row for row, number in enumerate(texts[0].numbers)}
+        terms = np.zeros((len(texts), len(row_of)))
+        for row, text in enumerate(texts):
             held = [row_of[number] for number in text.numbers if number in row_of]
             terms[row, held] = 1 / text.length
         lexical = terms @ contributions
         cosine = (vectors @ self.vectors.of(pool).T).astype(np.float64)
         near, example = self.examples.near(
-            [text.spoken for text in asked],
+            [text.spoken for text in texts],
             vectors,
             vectors @ self.vectors.mean,
             pool,
-            single=single,
+            single=len(asked.texts) == 1,
         )
         score = _fused(lexical, cosine, near)
         closest = np.maximum(cosine, example)
@@ -174,8 +158,7 @@ class SkillScores:
 
     def _best_of(
         self,
-        asked: AskedText,
-        vector: NDArray[np.float32],
+        asked: AskedRequest,
         postings: Postings,
         allowed: Positions,
         wanted: Sequence[int],
@@ -183,7 +166,7 @@ class SkillScores:
     ) -> NDArray[np.intp]:
         """The positions of the skills to score in full, ascending: those with the best quick
         scores, which read only the means of the examples, and those at the positions ``wanted``."""
-        matched = postings.scores()
+        matched, vector = postings.scores(), asked.vectors[0]
         if isinstance(allowed, slice):
             allowed = self._candidates(matched, vector, wanted)
         positions = self._positions[allowed]
@@ -192,7 +175,7 @@ class SkillScores:
             return positions
         cosine = self.vectors.cosines(vector, allowed).astype(np.float64)
         near = self.examples.about(vector, float(self.vectors.mean @ vector))[allowed]
-        score = _fused(matched[allowed] / asked.length, cosine, near)
+        score = _fused(matched[allowed] / asked.texts[0].length, cosine, near)
         if wanted:
             score[np.isin(positions, wanted)] = np.inf
         chosen = (-score).argpartition(keep)[:keep]
@@ -200,10 +183,7 @@ class SkillScores:
         return positions[chosen]
 
     def _candidates(
-        self,
-        matched: NDArray[np.float64],
-        vector: NDArray[np.float32],
-        wanted: Sequence[int],
+        self, matched: NDArray[np.float64], vector: NDArray[np.float32], wanted: Sequence[int]
     ) -> Positions:
         """The skills to score for a request: all, or of many the best by words and by vectors, and
         those at the positions ``wanted``."""
