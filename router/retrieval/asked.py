@@ -33,7 +33,7 @@ MAX_MISSPELT: Final = 100
 
 _BREAK: Final = re.compile(
     r"(?<=[.!?;:])\s+|,\s+(?:and|then|so|but)\s+"
-    r"|(?<!\s)\s+(?:and then|and|then|plus|afterwards|also|-)\s+|,\s+|\n+"
+    r"|(?<!\s)\s+(?:and then|and|then|plus|afterwards|also|-)\s+|(?P<comma>,\s+)|\n+"
 )
 MAX_READ_CHARACTERS: Final = 4_000
 """What retrieval reads of a request, so that none keeps the event loop for long. Whoever pastes a
@@ -50,15 +50,34 @@ def readable(request: str) -> str:
     return f"{request[: MAX_READ_CHARACTERS - _END_CHARACTERS]}\n{request[-_END_CHARACTERS:]}"
 
 
-def clauses(request: str) -> list[str]:
+class Part(NamedTuple):
+    """A clause.
+
+    Attributes:
+        listed: nothing but a comma sets it apart from the clause before.
+    """
+
+    text: str
+    listed: bool = False
+
+
+def clauses(request: str) -> list[Part]:
     """The clauses of a request in order, at least one; each but a lone one has two content words
     or more."""
-    found = [part for part in _BREAK.split(request) if part.strip()]
+    breaks = list(_BREAK.finditer(request))
+    starts = [0, *(found.end() for found in breaks)]
+    ends = [*(found.start() for found in breaks), len(request)]
+    listed = [False, *(found["comma"] is not None for found in breaks)]
+    found = [
+        Part(text, alone)
+        for start, end, alone in zip(starts, ends, listed, strict=True)
+        if (text := request[start:end]).strip()
+    ]
     if len(found) < 2:
-        return found or [request]
-    parts: list[list[str]] = []
+        return found or [Part(request)]
+    parts: list[list[Part]] = []
     count = 0  # of the content words in the last part
-    for part, (_, words) in zip(found, words_of_each(found), strict=True):
+    for part, (_, words) in zip(found, words_of_each(one.text for one in found), strict=True):
         more = len(words)
         if parts and (more < _MIN_WORDS or count < _MIN_WORDS):
             parts[-1].append(part)
@@ -66,7 +85,7 @@ def clauses(request: str) -> list[str]:
         else:
             parts.append([part])
             count = more
-    return [" ".join(part) for part in parts]
+    return [Part(" ".join(one.text for one in part), part[0].listed) for part in parts]
 
 
 class EncodedRequest(NamedTuple):
@@ -76,26 +95,29 @@ class EncodedRequest(NamedTuple):
         texts: the request, and where it has several clauses, the first ``MAX_CLAUSES`` of them.
         vectors: one row of unit length for each text. The request's is the mean over all its
             clauses, so that a long one does not drown a short one.
+        listed: for each of several clauses whether only a comma sets it apart from the one before.
     """
 
     texts: tuple[str, ...]
     vectors: NDArray[np.float32]
+    listed: tuple[bool, ...] = ()
 
 
 def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRequest]:
     """The vectors of requests and of their clauses, encoded in one call."""
     parts = [clauses(request) for request in requests]
-    every = [clause for clause_list in parts for clause in clause_list]
+    every = [clause.text for clause_list in parts for clause in clause_list]
     encoded = checked(encoder.encode(every), len(every), encoder.identity)
     found = []
-    for request, texts in zip(requests, parts, strict=True):
-        rows, encoded = encoded[: len(texts)], encoded[len(texts) :]
-        if len(texts) == 1:
+    for request, own in zip(requests, parts, strict=True):
+        rows, encoded = encoded[: len(own)], encoded[len(own) :]
+        if len(own) == 1:
             found.append(EncodedRequest((request,), rows))
         else:
             mean = unit(rows.mean(axis=0, keepdims=True))
-            texts, rows = texts[:MAX_CLAUSES], rows[:MAX_CLAUSES]
-            found.append(EncodedRequest((request, *texts), np.concatenate([mean, rows])))
+            texts, listed = zip(*own[:MAX_CLAUSES], strict=True)
+            rows = np.concatenate([mean, rows[:MAX_CLAUSES]])
+            found.append(EncodedRequest((request, *texts), rows, listed))
     return found
 
 
@@ -127,11 +149,13 @@ class AskedRequest(NamedTuple):
         texts: the words of the whole, and of each clause where it has several; the latter are
             among the former.
         vectors: one row of unit length for each of them, see ``EncodedRequest``.
+        listed: as there.
     """
 
     text: str
     texts: list[AskedText]
     vectors: NDArray[np.float32]
+    listed: tuple[bool, ...]
 
 
 class RequestReader:
@@ -158,7 +182,7 @@ class RequestReader:
         """A request as it is ranked. With a context, which was said before it, the whole is both.
         However long the context is, and in however many clauses, it is half of the meaning."""
         text, terms = self._corrected(request)
-        [(texts, vectors)] = await self._encoded([text])
+        [(texts, vectors, listed)] = await self._encoded([text])
         if context:
             before, others = self._corrected(context)
             terms = others | terms
@@ -168,7 +192,7 @@ class RequestReader:
             own = int(len(texts) > 1)
             texts = (f"{before}\n{text}", *texts[own:])
             vectors = np.concatenate([whole, vectors[own:]])
-        return AskedRequest(text, self._asked(texts, terms), vectors)
+        return AskedRequest(text, self._asked(texts, terms), vectors, listed or (False,))
 
     async def remember(self, requests: Iterable[str]) -> None:
         """Encode requests in one batch and remember their vectors. With a static encoder nothing is

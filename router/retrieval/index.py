@@ -249,13 +249,18 @@ class SkillIndex:
             lead=lead,
             named=named,
             background=compared,
-            clauses=self._clauses(scored, clauses, size, order) if clauses else (),
+            clauses=self._clauses(scored, clauses, asked.listed, size, order) if clauses else (),
             foreign=foreign,
             wordless=not whole.spoken,
         )
 
     def _clauses(
-        self, scored: Scored, clauses: Sequence[AskedText], size: int, order: NDArray[np.intp]
+        self,
+        scored: Scored,
+        clauses: Sequence[AskedText],
+        listed: Sequence[bool],
+        size: int,
+        order: NDArray[np.intp],
     ) -> tuple[Clause, ...]:
         """The clauses, which have the rows behind the whole request's; ``order`` has the places
         of its matches."""
@@ -275,14 +280,16 @@ class SkillIndex:
                 tuple(near),
                 tuple(two),
                 len(clause.words),
+                comma,
             )
-            for match, clause, lead, scores, near, two in zip(
+            for match, clause, lead, scores, near, two, comma in zip(
                 matches,
                 clauses,
                 own.tolist(),
                 alone[:, order].tolist(),
                 scored.examples[1:, order].tolist(),
                 highest.tolist(),
+                listed,
                 strict=True,
             )
         )

@@ -79,6 +79,7 @@ class Clause:
         examples: how near the examples of each of them are to it; part of the score.
         highest: the best scores for the clause alone, at most two, best first.
         words: how many of its words some skill knows.
+        listed: nothing but a comma sets it apart from the clause before.
     """
 
     ranking: Ranking
@@ -86,3 +87,4 @@ class Clause:
     examples: tuple[float, ...]
     highest: tuple[float, ...]
     words: int
+    listed: bool = False

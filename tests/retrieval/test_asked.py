@@ -17,6 +17,7 @@ from router.retrieval.asked import (
     MAX_CLAUSES,
     MAX_MISSPELT,
     MAX_READ_CHARACTERS,
+    Part,
     clauses,
     encode_requests,
     readable,
@@ -90,7 +91,7 @@ def test_of_a_request_with_very_many_clauses_only_the_first_vectors_are_kept() -
     request = ". ".join(f"paint the wall number{part}" for part in range(3 * MAX_CLAUSES))
     [encoded] = encode_requests(encoder, [request])
     assert len(encoded.texts) == len(encoded.vectors) == 1 + MAX_CLAUSES
-    every = encoder.encode(clauses(request))
+    every = encoder.encode([part.text for part in clauses(request)])
     assert encoded.vectors[0] == pytest.approx(unit(every.mean(axis=0, keepdims=True))[0])
 
 
@@ -99,7 +100,7 @@ def test_of_a_request_with_very_many_clauses_only_the_first_vectors_are_kept() -
 
 @given(REQUESTS)
 def test_no_content_word_is_lost_or_made_up(request: str) -> None:
-    assert content(clauses(request)) == content([request])
+    assert content([part.text for part in clauses(request)]) == content([request])
 
 
 @given(REQUESTS)
@@ -107,7 +108,20 @@ def test_there_is_a_clause_and_each_of_several_has_two_content_words(request: st
     parts = clauses(request)
     assert parts
     if len(parts) > 1:
-        assert min(len(words(part)) for part in parts) >= 2
+        assert min(len(words(part.text)) for part in parts) >= 2
+
+
+def test_a_clause_says_whether_only_a_comma_sets_it_apart() -> None:
+    request = (
+        "book room 12, window seat, ten people, and then mail the list. Call Ana now, she waits"
+    )
+    assert [(part.text, part.listed) for part in clauses(request)] == [
+        ("book room 12", False),
+        ("window seat", True),
+        ("ten people", True),
+        ("then mail the list.", False),
+        ("Call Ana now she waits", False),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +138,7 @@ def test_there_is_a_clause_and_each_of_several_has_two_content_words(request: st
 )
 def test_a_request_for_two_things_has_two_clauses(request_: str) -> None:
     first, second = clauses(request_)
-    assert (words(first), words(second)) == (["review", "parser"], ["commit", "fix"])
+    assert (words(first.text), words(second.text)) == (["review", "parser"], ["commit", "fix"])
 
 
 @pytest.mark.parametrize(
@@ -135,7 +149,7 @@ def test_a_part_that_says_nothing_by_itself_stays_with_its_neighbour(request_: s
 
 
 def test_an_empty_request_is_its_own_clause() -> None:
-    assert clauses("") == [""]
+    assert clauses("") == [Part("")]
 
 
 @pytest.mark.parametrize("filler", [" ", "\n", "\t", ", ", " - ", " and", ". "])

@@ -77,6 +77,7 @@ SURE = whole_of(WHOLE, FOR_THE_FIRST, FOR_ANOTHER)
         whole_of((1.5, 0.8, 0.5), FOR_THE_FIRST, FOR_ANOTHER),
         whole_of(WHOLE, FOR_THE_FIRST, FOR_ANOTHER, (0.1, 0.1, 0.1)),
         replace(SURE, clauses=(SURE.clauses[0], replace(SURE.clauses[1], words=1))),
+        replace(SURE, clauses=(SURE.clauses[0], replace(SURE.clauses[1], listed=True))),
     ],
     ids=[
         "its clause is less like it",
@@ -86,10 +87,20 @@ SURE = whole_of(WHOLE, FOR_THE_FIRST, FOR_ANOTHER)
         "the whole request is less like it",
         "there are more clauses",
         "its clause says less",
+        "only a comma stands between",
     ],
 )
 def test_what_makes_a_skill_less_likely_to_be_needed(less: Ranking) -> None:
     assert needed(less) < needed(SURE)
+
+
+@pytest.mark.parametrize(("listed", "less"), [((1, 2), True), ((1,), False), ((2,), False)])
+def test_only_commas_are_between_when_all_clauses_of_the_way_are_listed(
+    listed: tuple[int, ...], less: bool
+) -> None:
+    whole = whole_of(WHOLE, FOR_THE_FIRST, (0.1, 0.1, 0.1), FOR_ANOTHER)
+    clauses = (replace(one, listed=at in listed) for at, one in enumerate(whole.clauses))
+    assert (needed(replace(whole, clauses=tuple(clauses))) < needed(whole)) is less
 
 
 def test_a_place_further_down_makes_it_less_likely() -> None:
