@@ -223,7 +223,8 @@ def _trace_of_examples(answer: ExampleAnswer, outcome: Outcome, microseconds: fl
     return StageTrace(
         Stage.VECTOR,
         outcome,
-        f"{answer.examples} examples say {named}, with a probability of {answer.confidence:.3f}",
+        f"learnt from {answer.examples:,} examples: {named}, "
+        f"with a probability of {answer.confidence:.3f}",
         microseconds,
         {
             "examples": answer.examples,

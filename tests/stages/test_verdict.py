@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from router.learning.learner import ExampleAnswer
 from router.llm.prompt import Selection
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
 from router.retrieval.matches import Match
@@ -20,6 +21,7 @@ from router.stages.verdict import (
     MAX_BRIEF_CHARACTERS,
     is_generic,
     is_strong,
+    of_examples,
     of_llm,
     of_retrieval,
     weakness,
@@ -302,3 +304,18 @@ def test_a_question_and_a_refusal_offer_the_best() -> None:
     assert (unsure.selected_skills, unsure.suggested_skills) == ((), ("git", "testing"))
     assert (refused.selected_skills, refused.suggested_skills) == ((), ("git", "testing"))
     assert (unsure.mission_brief, refused.mission_brief) == ("", "")
+
+
+def test_the_reason_of_the_examples_does_not_claim_that_all_are_of_the_answer() -> None:
+    answer = ExampleAnswer(
+        skills=("git",),
+        confidence=0.991,
+        coverage=1.0,
+        nothing=0.0,
+        ranked=((("git",), 0.991),),
+        examples=1_199,
+        examples_of_answer=16,
+        outcomes=1_094,
+    )
+    verdict = of_examples("push it", answer, SETTINGS)
+    assert verdict.reasoning == "learnt from 1,199 examples: git, with a probability of 0.991"
