@@ -68,7 +68,7 @@ TABLES: Final = (
             (*SKILLS, "small_catalogs", *INTENTS),
         )
     ),
-    *_both(Table("trades", "Nineteen catalogs of trades, plain and enriched", "trades.py")),
+    *_both(Table("trades", "Catalogs of trades, plain and enriched", "trades.py")),
     *_both(
         Table(
             "metatool_enrichment",
