@@ -39,6 +39,8 @@ class JoinedConnection(h11.Connection):
     one would hand over what it has not looked at."""
 
     _held: tuple[bytes, ...] = ()
+    is_last = False
+    """Whether answers say that the connection is closed behind them."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         event = super().next_event()
@@ -52,6 +54,11 @@ class JoinedConnection(h11.Connection):
         return event
 
     def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        if self.is_last and isinstance(event, h11.Response):
+            headers = [*event.headers, (b"connection", b"close")]
+            event = h11.Response(
+                status_code=event.status_code, headers=headers, reason=event.reason
+            )
         pieces = super().send_with_data_passthrough(event)
         if pieces is None:
             return None
@@ -69,6 +76,7 @@ class JoinedConnection(h11.Connection):
 class ImpatientProtocol(H11Protocol):
     """HTTP/1.1 that waits for the headers and for the body of a request for a bounded time each."""
 
+    conn: JoinedConnection
     _patience: asyncio.TimerHandle | None = None
     _in_body = False
 
@@ -93,6 +101,11 @@ class ImpatientProtocol(H11Protocol):
             self._patience = self.loop.call_later(BODY_SECONDS, self._give_up_the_body)
         elif self._has_begun():
             self._wait_for_headers()
+
+    def shutdown(self) -> None:
+        """As uvicorn's, whose last answer leaves a client to send the next request in vain."""
+        self.conn.is_last = True
+        super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
         """As a problem; uvicorn sends plain text."""

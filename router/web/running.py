@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable, Coroutine
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,10 @@ BACKLOG: Final = 2_048
 IDLE_SECONDS: Final = 75
 """An idle connection is closed after so long. Clients keep theirs for 5 to 60 s; one that sends a
 request at the moment at which the server closes loses it."""
+
+LAST_SECONDS: Final = 0.2
+"""A stopping server answers so long what was on its way as it was told to stop, and says with each
+answer that it is the last of its connection. Closed at once, such requests would be lost."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -102,6 +107,15 @@ async def run(
             started()
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            for server in self.servers:
+                server.close()
+            connections = self.server_state.connections
+            for connection in connections:
+                if isinstance(connection, ImpatientProtocol):
+                    connection.conn.is_last = True
+            end = time.monotonic() + LAST_SECONDS
+            while connections and time.monotonic() < end:  # noqa: ASYNC110 - uvicorn tells of none
+                await asyncio.sleep(0.01)
             stopping()
             await super().shutdown(sockets)
 

@@ -17,11 +17,13 @@ from router.web.connections import MAX_HEADER_BYTES, ImpatientProtocol, JoinedCo
 from router.web.running import listen
 
 
-async def answer_of(app: Any, sent: bytes) -> tuple[bytes, bytes]:
+async def answer_of(
+    app: Any, sent: bytes, *, http: type[ImpatientProtocol] = ImpatientProtocol
+) -> tuple[bytes, bytes]:
     """Head and body of what a server answers before it closes the connection."""
     config = Config(
         app,
-        http=ImpatientProtocol,
+        http=http,
         log_config=None,
         lifespan="off",
         ws="none",
@@ -86,6 +88,23 @@ def test_the_head_of_an_answer_goes_with_its_body_and_that_of_a_stream_at_once()
     assert answering.send(h11.EndOfMessage()) == b""
     head = asked().send(h11.Response(status_code=200, headers=[]))
     assert head == b"HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+async def test_the_last_answer_before_the_server_stops_says_that_it_is_the_last() -> None:
+    """Its client would send the next request on a connection that is closed."""
+
+    class Stopping(ImpatientProtocol):
+        """The server is told to stop as a request has come."""
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self.shutdown()
+
+    sent = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    head, body = await answer_of(PlainTextResponse("fine"), sent, http=Stopping)
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"connection: close" in head.lower()
+    assert body == b"fine"
 
 
 PART_OF_A_BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16\r\n\r\n{"

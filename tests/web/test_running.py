@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from served import hung_up
 from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
 
 from router.errors import ConfigurationError
 from router.web.running import address_of, listen, run, stop_signals
@@ -66,6 +67,42 @@ async def test_a_terminal_that_is_closed_ends_the_server_in_order() -> None:
             stopping=lambda: told.append("stopping"),
         )
     assert told == ["stopping"]
+
+
+async def test_a_request_that_comes_as_the_server_stops_is_answered_as_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was lost: connections that were idle at that moment were closed at once."""
+    monkeypatch.setattr("router.web.running.LAST_SECONDS", 30.0)
+    heads: list[bytes] = []
+
+    async def ask(address: tuple[str, int]) -> None:
+        reader, writer = await asyncio.open_connection(*address)
+        for _ in range(2):
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            heads.append(await reader.readuntil(b"\r\n\r\n"))
+            await reader.readexactly(len("fine"))
+            if len(heads) == 1:
+                signal.raise_signal(signal.SIGHUP)
+                with pytest.raises(ConnectionRefusedError):
+                    while True:
+                        socket.create_connection(address).close()
+                        await asyncio.sleep(0)
+        assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
+
+    asking: list[asyncio.Task[None]] = []
+    with hung_up(signal.SIG_DFL), listen("127.0.0.1", 0) as listening:
+        address = listening.getsockname()
+        await run(
+            PlainTextResponse("fine"),
+            listening,
+            drain_seconds=1,
+            started=lambda: asking.append(asyncio.create_task(ask(address))),
+        )
+    await asking[0]
+    assert [b"connection: close" in head.lower() for head in heads] == [False, True]
 
 
 def test_under_nohup_the_server_goes_on() -> None:
