@@ -65,6 +65,8 @@ def words_of(fault: ErrorDetails) -> str:
     """What is wrong, in pydantic's words or in those of our own check."""
     if fault["type"] in ("model_type", "dataclass_type"):  # pydantic's words name our class
         return "Input should be an object"
+    if fault["type"] == "tuple_type":  # what a caller gives is a list
+        return "Input should be a valid list"
     return fault["msg"].removeprefix("Value error, ")
 
 

@@ -31,6 +31,7 @@ from router.memory.contexts.context import (
     Strategy,
 )
 from router.memory.model import (
+    MAX_CONTENT_CHARACTERS,
     AnyLayer,
     AttributeValue,
     Classification,
@@ -42,6 +43,7 @@ from router.memory.model import (
 from router.memory.services.unified import SaveReport, ServiceFate
 from router.memory.texts.contents import content_key
 from router.memory.texts.questions import QUESTIONS, checked_questions
+from router.request import check_text
 
 if TYPE_CHECKING:
     from router.llm.protocol import ChatModel
@@ -379,6 +381,7 @@ class Memory(OpenedInBlock):
                 provenance=provenance,
                 attributes=attributes or {},
             )
+            check_text("content", content, MAX_CONTENT_CHARACTERS)
             if questions:
                 values["attributes"][QUESTIONS] = checked_questions(questions)
             item = MemoryItem(

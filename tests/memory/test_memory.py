@@ -531,6 +531,8 @@ def test_what_is_no_settings_is_told_so(given: Any) -> None:
 async def test_what_cannot_be_saved_is_refused_with_the_reason(memory: Memory) -> None:
     refused: list[tuple[dict[str, Any], str]] = [
         ({"layer": "meta"}, "layer: 'meta' is none of session"),
+        ({"layer": "semantic", "content": 5}, "content: expected a string, not int"),
+        ({"layer": "semantic", "tags": "auth"}, "tags: Input should be a valid list"),
         ({"layer": "documents"}, "layer: 'documents' is none of session"),
         ({"layer": "user"}, "needs scope.user"),
         ({"layer": "semantic", "scope": {"team": "x"}}, "scope: unknown 'team'"),
@@ -551,7 +553,7 @@ async def test_what_cannot_be_saved_is_refused_with_the_reason(memory: Memory) -
     ]
     for arguments, said in refused:
         with pytest.raises(InvalidRequest) as caught:
-            await memory.save("Something to remember", **arguments)
+            await memory.save(**{"content": "Something to remember"} | arguments)
         assert said in str(caught.value)
 
 
