@@ -82,8 +82,11 @@ class _Commands(TyperGroup):
             gone = isinstance(error, FileNotFoundError) and error.filename is None
             output.error("the working directory has been deleted" if gone else error)
             raise typer.Exit(1) from error
-        except MemoryError as error:
-            output.error("out of memory: this process may not take as much as it needs")
+        except (MemoryError, RuntimeError) as error:
+            # A thread's stack is memory, too; Python says so in no other way.
+            if isinstance(error, RuntimeError) and str(error) != "can't start new thread":
+                raise
+            output.error("out of memory or threads: this process may take no more")
             raise typer.Exit(1) from error
 
 

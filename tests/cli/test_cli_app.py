@@ -76,16 +76,17 @@ def test_an_error_of_the_router_is_one_line_on_standard_error(run: Run) -> None:
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("fault", [MemoryError(), RuntimeError("can't start new thread")])
 def test_too_little_memory_is_one_line_on_standard_error(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     def full(*_: object, **__: object) -> None:
-        raise MemoryError
+        raise fault
 
     monkeypatch.setattr("router.bounded_files.os.fdopen", full)
     result = run("skills", "list")
     assert result.exit_code == 1
-    assert result.stderr == "error: out of memory: this process may not take as much as it needs\n"
+    assert result.stderr == "error: out of memory or threads: this process may take no more\n"
 
 
 def test_ctrl_c_before_there_is_a_command_ends_without_a_traceback() -> None:
