@@ -60,8 +60,8 @@ _ASKING: Final = EVENT_STEMS | TASK_STEMS | META_STEMS | _TALK_STEMS
 _OF_A_TIME: Final = _stems(
     """
     appointment appointments save saved note noted write wrote written down record recorded log
-    logged entry took take place occur occurred experience experienced got went up new planned plan
-    plans
+    logged entry took take place occur occurred experience experienced got went wrong right well up
+    new planned plan plans
     """
 )
 """Words that ask for whatever there was, or will be, where a query names a time."""

@@ -112,7 +112,7 @@ ASKS_FOR_RELATIONS: Final = 0.5
 COUNT_TYPE: Final = "coverage"
 """The type of items that count what other layers hold."""
 PLANNING_LAYER: Final = "planning"
-BESIDE_TASKS: Final = 0.5
+BESIDE_LISTED: Final = 0.5
 """What other items count beside tasks that are asked for, plans of the time asked for included."""
 OF_KIND: Final = 0.65
 """Times ``LISTED``, the relevance of the newest of a kind that is asked for. It is below the
@@ -173,7 +173,7 @@ class Pool:
 
     def _take_plans(self, reports: Sequence[LayerReport]) -> None:
         """Note the plans that are about the time to come that the query speaks of."""
-        weight = BESIDE_TASKS if self._for_tasks else 1.0
+        weight = BESIDE_LISTED if self._for_tasks else 1.0
         for report in reports:
             if report.layer == PLANNING_LAYER:
                 plans = [item.content for item in report.items if self._is_planned_then(item)]
@@ -257,7 +257,7 @@ class Pool:
             if one.item.content in self._listed
             else rerank_score(one.item, similarity, self.query.now)
             * min(1.0, one.relevance / max(RELEVANCE_FLOOR, best))
-            * (BESIDE_TASKS if self._is_beside_tasks(one.item) else 1.0)
+            * (BESIDE_LISTED if self._is_beside_listed(one.item) else 1.0)
             for one, similarity in zip(found, similarities, strict=True)
             if one.relevance >= lowest
         }
@@ -371,11 +371,12 @@ class Pool:
         period = self.query.period
         return period is not None and item.created < period.end
 
-    def _is_beside_tasks(self, item: MemoryItem) -> bool:
-        """Whether tasks are asked for and found, and this is none: "What is on my plate?" shares a
-        word with number plates, too."""
-        found = self._for_tasks and LISTED in self._listed.values()
-        return found and item.content not in self._listed
+    def _is_beside_listed(self, item: MemoryItem) -> bool:
+        """Whether tasks, or what there was at a time, are asked for and found, and this is none:
+        "What is on my plate?" shares a word with number plates, too."""
+        of_a_time = self.query.period is not None and not self._names_subject
+        found = bool(self._listed) if of_a_time else LISTED in self._listed.values()
+        return found and (of_a_time or self._for_tasks) and item.content not in self._listed
 
     def _only_counts(self, item: MemoryItem) -> bool:
         return item.type == COUNT_TYPE and self._names_subject
@@ -397,8 +398,8 @@ class Pool:
             evidence += NAMES_TIME
         if evidence:
             relevance = logistic(log_odds(relevance) + evidence)
-        if self._is_beside_tasks(item):
-            relevance = min(relevance, LISTED * BESIDE_TASKS)
+        if self._is_beside_listed(item):
+            relevance = min(relevance, max(self._listed.values()) * BESIDE_LISTED)
         return max(relevance, self._listed.get(item.content, 0.0))
 
 
