@@ -69,6 +69,8 @@ SUPERSEDED_AT: Final = "superseded_at"
 
 _WEAK: Final = word_set("now since new")
 """What is now so need not have been otherwise before."""
+_NOVEL: Final = word_set("new")
+"""A new website says of the shop behind it nothing that replaces anything."""
 _CHANGE_WORDS: Final = _WEAK | word_set(
     """
     moved changed switched replaced replaces replace migrated instead anymore
@@ -175,11 +177,18 @@ def likelihood_of_replacement(update: Update) -> float:
     """Log-odds that the newer one says what holds in place of the older, where that is not sure; 0
     where nothing speaks for it, or both are about two subjects or two matters."""
     newer, older = update.newer.content, update.older.content
-    if contradict(newer, older) is False:
+    if contradict(newer, older) is False or _are_of_two_people(speaks_of(newer), speaks_of(older)):
         return 0.0
-    said, before = ({*words_of(text).terms} - _PERSONS for text in (newer, older))
+    names = {*stems(" ".join(leading_name(text) or "" for text in (newer, older)))}
+    beside = _PERSONS | _CHANGES | names
+    said, before = ({*words_of(text).terms} - beside for text in (newer, older))
+    changes = _changes_in(newer) - _NOVEL or _let_go(newer[:CHUNK_CHARACTERS])
     share = len(said & before) / max(1, len(said | before))
-    return share * (LIKELY_BY_SHARED + LIKELY_BY_CHANGE * tells_change(update))
+    return share * (LIKELY_BY_SHARED + LIKELY_BY_CHANGE * bool(changes))
+
+
+def _are_of_two_people(one: str | None, other: str | None) -> bool:
+    return one != other and one is not None and other is not None
 
 
 def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool:
@@ -190,8 +199,7 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
     who, whom = speaks_of(newer.content), speaks_of(older.content)
     if whom is None and who == "I" and newer.layer == USER_LAYER:
         whom = leading_name(older.content) or who
-    is_of_another = who != whom and who is not None and whom is not None
-    if is_of_another or not _PLANS.isdisjoint(new.bag):
+    if _are_of_two_people(who, whom) or not _PLANS.isdisjoint(new.bag):
         return False
     related = related_to(before).items()
     linked = {word for word, others in related if others & said - _CHANGES}

@@ -289,6 +289,9 @@ async def test_what_has_likely_been_replaced_comes_after_what_holds_then(
         ("The bicycle is serviced at the harbour.", "I drive a grey van now."),
         ("The staging server listens on 9090.", "The production server listens on 8080."),
         ("Delivery is free from 30 euro.", "Delivery takes two days now."),
+        ("Mia's road trip began with an accident.", "Mia bought figurines of her family."),
+        ("Gina chose cosy furniture for her shop.", "Gina built a new website for her shop."),
+        ("My brother sails on the lake now.", "I sail on the lake now, too."),
     ],
 )
 async def test_a_later_memory_of_another_matter_does_not_come_first(old: str, new: str) -> None:
