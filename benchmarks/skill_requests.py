@@ -30,7 +30,7 @@ from benchmarks.baselines import bm25, cosine, rank_fusion
 from benchmarks.inputs import give, parsed, parser_of, with_encoder, write
 from router import SemanticRouter, Settings
 from router.evaluation import Judgement, LabelledRequest, hit_at_1, judge, read_rows, recall_at
-from router.retrieval import index
+from router.retrieval import scoring
 from router.retrieval.configured_encoder import build_encoder
 from router.retrieval.encoders import Encoder
 from router.skills.manifest import SkillManifest
@@ -83,12 +83,12 @@ async def route_all(
 def without(source: str) -> Iterator[None]:
     """Fusion with one source's weight at 0."""
     name = f"{source.upper()}_WEIGHT"
-    weight = getattr(index, name)
-    setattr(index, name, 0.0)
+    weight = getattr(scoring, name)
+    setattr(scoring, name, 0.0)
     try:
         yield
     finally:
-        setattr(index, name, weight)
+        setattr(scoring, name, weight)
 
 
 def baselines(

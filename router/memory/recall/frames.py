@@ -9,7 +9,8 @@ so on. Of what may have many values at once ("Mia likes tea", "The team uses Jir
 
 * a number, a time or a date, of the same unit;
 * a place or a day behind "at", "in", "on", "under" or "behind", unless X is a person; or
-* a name, unless X is a person, or of those of whom one may have several, such as brothers; or
+* a name, unless X is of those of whom one may have several, such as brothers, or a person: "My boss
+  is Ann Lee" says who that is, "My boss is French" does not; or
 * anything, where X itself says that it is a value: a password, an address, a favourite colour.
 """
 
@@ -254,11 +255,13 @@ def _what_is(subject: list[str], value: list[str], *, several: bool) -> Frame | 
     if _is_number(value[0].lower()):
         return _frame(subject, "is", value)
     is_name = value[0][0].isupper() or any(map(str.isdigit, value[0]))
+    is_full_name = len(value) > 1 and all(word[0].isupper() for word in value[:2])
+    is_role = subject[-1].lower() in KIN and is_full_name
     one_at_a_time = (
         not is_person
         if place
         else not _VALUES.isdisjoint(whose)
-        or (is_name and not (is_person or several or whose & _SEVERAL))
+        or (is_name and not (several or whose & _SEVERAL) and (is_role or not is_person))
     )
     if one_at_a_time:
         return _frame(subject, f"is {place}{' name' * (is_name and bool(place))}", value)

@@ -9,7 +9,9 @@ number that means the same for every layer. It is a logistic function of four si
   (``texts/related_words.py``);
 * missing names: the share of the query's names, numbers and identifiers that the text does not
   hold. They decide whom or what an answer is about: what is known about E17 says nothing about E99;
-* cosine: similarity of meaning by the encoder. Where the encoder knows no word of one of the two,
+* cosine: similarity of meaning by the encoder; of a text of several sentences that of the whole or
+  of the nearest sentence, where it holds a word of the query: what else is in a note says nothing
+  against it. Where the encoder knows no word of one of the two,
   such as one in another alphabet, the coverage stands in for it: a cosine of 0 would say that the
   two have nothing to do with each other.
 
@@ -47,7 +49,7 @@ from itertools import islice
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from router.memory.query.rewrite import in_first_person
-from router.memory.texts.chunking import CHUNK_CHARACTERS, sections
+from router.memory.texts.chunking import CHUNK_CHARACTERS, SENTENCE_BORDER, sections
 from router.memory.texts.related_words import related_to
 from router.memory.texts.text_vectors import TextVectors
 from router.memory.texts.words import TextWords, content_words, words_of
@@ -59,6 +61,8 @@ COVERAGE: Final = 4.15
 RELATED: Final = 3.9
 MISSING_NAMES: Final = -1.75
 SECOND: Final = 0.09
+SENTENCE: Final = 0.05
+"""What is taken off the cosine of a sentence: of many, one is always a little nearer."""
 
 
 class OfMeaning(NamedTuple):
@@ -76,10 +80,14 @@ MINILM: Final = OfMeaning(bias=-6.4, cosine=8.0, question=2.6)
 BY_ENCODER: Final = {onnx_encoder.MINILM: MINILM}
 """By the encoder's identity."""
 
+MAX_SENTENCES: Final = 24
+"""Sentences of one part that are judged by themselves."""
 MAX_PARTS: Final = 50
 """Parts of a long text that are judged; 50 hold 80,000 characters."""
 
 _REFERRING: Final = re.compile(r"^.*`mem:[^`]+`.*$", re.MULTILINE)
+_SHORTEST_SENTENCE: Final = 8
+"""Characters; what is shorter is an abbreviation or a number."""
 _WORD: Final = re.compile(r"[^\W_][\w'.-]*")
 
 
@@ -108,15 +116,25 @@ class Relevance:
         if not texts:
             return []
         own = in_first_person(query)
-        vectors = self._vectors.of([query, own, *(text for _, text in (*texts, *brought))])
-        cosines = (vectors[2:] @ vectors[:2].T).max(axis=1)
-        is_known = vectors[:2].any()
         words = _QueryWords.of(own)
+        sentences = [
+            (place, sentence)
+            for place, (_, text) in enumerate(texts)
+            if words.meet(text)
+            for sentence in sentences_of(text)
+        ]
+        judged = [text for _, text in (*texts, *brought, *sentences)]
+        vectors = self._vectors.of([query, own, *judged])
+        cosines = (vectors[2:] @ vectors[:2].T).max(axis=1)
+        count = len(texts) + len(brought)
+        for (place, _), cosine in zip(sentences, cosines[count:], strict=True):
+            cosines[place] = max(cosines[place], cosine - SENTENCE)
+        is_known = vectors[:2].any()
         meaning = self._meaning
         of_content = [-math.inf] * len(contents)
         of_question: dict[int, float] = {}
         for place, ((number, text), cosine) in enumerate(
-            zip((*texts, *brought), cosines, strict=True)
+            zip((*texts, *brought), cosines[:count], strict=True)
         ):
             held = words_of(text)
             are_known = is_known and vectors[2 + place].any()
@@ -146,6 +164,12 @@ def parts_of(content: str) -> list[str]:
     return parts or [content[:CHUNK_CHARACTERS]]
 
 
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text that has several."""
+    found = [part for part in SENTENCE_BORDER.split(text) if len(part) >= _SHORTEST_SENTENCE]
+    return found[:MAX_SENTENCES] if len(found) > 1 else []
+
+
 @dataclass(frozen=True, slots=True)
 class _QueryWords:
     """What is looked for in a text, as stems."""
@@ -159,6 +183,10 @@ class _QueryWords:
         words = content_words(query)
         terms = frozenset(map(stem, words))
         return cls(terms, names_in(query) & terms, related_to(terms))
+
+    def meet(self, text: str) -> bool:
+        """Whether the text holds one of the words, or one related to it."""
+        return self.signal(words_of(text)) > 0
 
     def coverage(self, text: TextWords) -> float:
         """The share of the words that the text holds; 0 where there is none."""

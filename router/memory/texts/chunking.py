@@ -12,6 +12,7 @@ CHUNK_CHARACTERS: Final = 1_600
 
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
+SENTENCE_BORDER: Final = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])|\n+")
 _BORDERS: Final = (
     re.compile(r"\n[ \t]*\n\s*"),  # paragraphs
     re.compile(r"\n+"),  # lines

@@ -14,11 +14,13 @@ from router.memory.recall.pool import RELEVANCE_FLOOR
 from router.memory.recall.relevance import (
     BUNDLED,
     BY_ENCODER,
+    MAX_SENTENCES,
     MINILM,
     OfMeaning,
     Relevance,
     names_in,
     parts_of,
+    sentences_of,
 )
 from router.memory.texts.text_vectors import TextVectors
 from router.numeric import logistic
@@ -146,6 +148,34 @@ def test_each_text_is_judged_by_itself(relevance: Relevance) -> None:
     together = relevance.of(query, [answer, unrelated, answer])
     assert together[0] == together[2]
     assert together[0] == pytest.approx(relevance.of(query, [answer])[0])
+
+
+NOTE = (
+    "We arrived at the cabin on Friday after a long drive. Karin cooked lentil soup. "
+    "The safe code of the cabin is 4711. On Saturday we went skiing and then played cards."
+)
+
+
+@pytest.mark.parametrize("note", [NOTE, "\n".join(NOTE.split(". ")), " ".join([NOTE] * 3)])
+def test_a_fact_in_a_note_is_nearly_as_probable_as_by_itself(
+    relevance: Relevance, note: str
+) -> None:
+    query = "What is the safe code of the cabin?"
+    alone, within = relevance.of(query, ["The safe code of the cabin is 4711.", note])
+    assert alone > within > 0.8
+
+
+def test_a_note_that_shares_no_word_is_judged_as_a_whole(relevance: Relevance) -> None:
+    assert relevance.of("Which bus goes to the harbour?", [NOTE])[0] < RELEVANCE_FLOOR
+
+
+def test_only_the_first_sentences_of_an_endless_part_are_judged() -> None:
+    assert sentences_of("No. Yes. " * 1_000) == []
+    assert len(sentences_of("The cat sat on the mat. " * 1_000)) == MAX_SENTENCES
+
+
+def test_a_single_sentence_has_no_parts() -> None:
+    assert sentences_of("The version is 3.1.4 of v2.") == []
 
 
 def test_nothing_to_judge_asks_no_encoder(relevance: Relevance) -> None:
