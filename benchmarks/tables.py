@@ -108,6 +108,12 @@ TABLES: Final = (
         "memory_finding.py",
         arguments=("--part", "unseen", "--questions"),
     ),
+    Table(
+        "memory_later",
+        "Finding what was saved, people whose failures nobody has read",
+        "memory_finding.py",
+        arguments=("--part", "later"),
+    ),
     Table("locomo", "Memory of long conversations", "locomo.py", ("locomo",)),
     Table("memory_gather", "Gathering from layers that fail", "memory_gather.py"),
     Table("retraining", "Routes while the router learns", "retraining.py", ("clinc150",)),

@@ -281,6 +281,14 @@ def _iso_day(match: re.Match[str], asked: Asked) -> Period:
     return days_from(asked.today.replace(year=year, month=month, day=day), 1)
 
 
+def _slashed_day(match: re.Match[str], asked: Asked) -> Period | None:
+    """ "03/28/2026" or "28/03/2026". Which is the month in "03/04/2026" nobody can say."""
+    month, day = sorted((int(match["one"]), int(match["other"])))
+    if day <= 12 and day != month:
+        return None
+    return days_from(asked.today.replace(year=int(match["year"]), month=month, day=day), 1)
+
+
 def _feast(match: re.Match[str], asked: Asked) -> Period:
     name = " ".join(match["feast"].casefold().replace("\u2019", "'").split())
     if name in _FEASTS:
@@ -502,6 +510,8 @@ _DATES: Final = (
         _quarter,
     ),
     Form(rf"{_YEAR}[-/](?P<number>0?[1-9]|1[0-2])[-/](?P<day>0?[1-9]|[12]\d|3[01])", _iso_day),
+    Form(rf"(?P<day>0?[1-9]|[12]\d|3[01])\.(?P<number>0?[1-9]|1[0-2])\.{_YEAR}", _iso_day),
+    Form(rf"(?P<one>\d\d?)/(?P<other>\d\d?)/{_YEAR}", _slashed_day),
     Form(
         rf"{_ON_WEEKDAY}(?:{_DAY}|(?P<ordinal>{'|'.join(_DAYS)}))\s+(?:of\s+)?"
         rf"(?P<month>{_MONTH})\.?(?:,?\s+{_YEAR})?",

@@ -52,6 +52,9 @@ def period(start: str, end: str) -> Period:
         ("the twenty-third of March", "2024-03-23", "2024-03-24"),
         ("on 2 and 3 April", "2024-04-02", "2024-04-04"),
         ("on 2/3 April", "2024-04-02", "2024-04-04"),
+        ("on 28.03.2024", "2024-03-28", "2024-03-29"),
+        ("on 03/28/2024", "2024-03-28", "2024-03-29"),
+        ("on 28/3/2024", "2024-03-28", "2024-03-29"),
         ("Tuesday of last week", "2024-05-07", "2024-05-08"),
         ("last week on Tuesday", "2024-05-07", "2024-05-08"),
         ("Friday next week", "2024-05-24", "2024-05-25"),
@@ -99,6 +102,8 @@ def test_who_looks_ahead_means_the_coming_one(text: str, start: str, end: str) -
         "early bird",
         "an Easter egg",
         "the other cat",
+        "on 03/04/2024",
+        "version 1.2.2024.7",
     ],
 )
 def test_what_only_looks_like_a_date_is_none(text: str) -> None:
