@@ -117,7 +117,7 @@ _NUMBERS: Final = {
         "one two three four five six seven eight nine ten eleven twelve".split(), start=1
     )
 } | {"a": 1, "an": 1}
-_ORDINALS: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": 0}
+_ORDINALS: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4}
 _DAYS: Final = (
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
     "fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth twenty-first "
@@ -127,13 +127,8 @@ _DAYS: Final = (
 _VAGUE: Final = {"a couple of": 2, "couple of": 2, "a few": 3, "few": 3, "several": 4}
 _PARTS: Final = {"morning": (5, 12), "afternoon": (12, 18), "evening": (18, 24), "night": (18, 30)}
 """Hours of the day from midnight; a night ends in the morning."""
-_AROUND: Final = timedelta(days=5)
-"""How far "around" reaches on either side."""
 _LATELY: Final = timedelta(days=7)
 """How far "recently" reaches."""
-_EVER: Final = datetime(1, 1, 2)
-"""When what lasts until a date begins; a day before it there is still a date in every time zone."""
-MAX_PLAN_CHARACTERS: Final = 2_000
 NUMBER_WORDS: Final = "|".join(_NUMBERS)
 INSTANT: Final = timedelta(seconds=1)
 """A period that lasts until now includes what is remembered at this very moment."""
@@ -498,7 +493,7 @@ _WHOLES: Final = (
 _WHOLE: Final = rf"(?P<whole>{_any_of(_WHOLES)})"
 _PIECES: Final = (
     r"(?:first|second|last)\s+half|beginning|start|middle|end"
-    rf"|(?:{'|'.join(_ORDINALS)})\s+(?:day|week|weekend|{'|'.join(_WEEKDAYS)})"
+    rf"|(?:{'|'.join(_ORDINALS)}|last)\s+(?:day|week|weekend|{'|'.join(_WEEKDAYS)})"
     rf"|(?:first|last)\s+(?:\d\d?|{NUMBER_WORDS})\s+(?:days|weeks|months)"
 )
 _DATES: Final = (
