@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from router.bounded_files import Unreadable, read_bounded
 from router.cli import output
 from router.cli.commands import Work, memory_command
+from router.cli.options import read_standard_input
 from router.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -63,16 +65,17 @@ def extract_memories(
     ],
 ) -> Work:
     """Have an LLM propose what to remember of a conversation; nothing is saved by that."""
+    from router.memory.curation.extraction import MAX_CHARACTERS
+
     source = "standard-input" if conversation == "-" else Path(conversation).stem
-    try:
-        data = (
-            typer.get_binary_stream("stdin").read()
-            if conversation == "-"
-            else Path(conversation).read_bytes()
-        )
-    except OSError as error:
-        raise InvalidRequest(f"{conversation}: {error.strerror or error}") from error
-    text = output.decoded(data, conversation)
+    if conversation == "-":
+        text = read_standard_input("standard input", MAX_CHARACTERS)
+    else:
+        try:
+            data = read_bounded(Path(conversation), most=4 * MAX_CHARACTERS, pipes=True)
+        except Unreadable as error:
+            raise InvalidRequest(f"{conversation}: {error}") from error
+        text = output.decoded(data, conversation)
 
     async def extract(memory: Memory, scope: Scope) -> tuple[Proposal, ...]:
         found = await memory.extract(text, scope=scope, source=source)

@@ -15,6 +15,7 @@ from router.errors import (
     ReadOnlyMemory,
     RouterError,
     SourceError,
+    StoreError,
     UnknownAnswer,
     UnknownMemory,
     UnknownSkill,
@@ -61,7 +62,8 @@ def problem_of(error: Exception, request: Request) -> Response:
     )
     if status == 500:  # such as a full disk; who runs the server sees no answers
         _log.error("%s %s failed: %s", request.method, request.url.path, error)
-    return problem(status, title, str(error))
+    # Where the server keeps its files is nothing for clients.
+    return problem(status, title, error.reason if isinstance(error, StoreError) else str(error))
 
 
 def faults_of(error: ValidationError) -> list[Fault]:

@@ -84,6 +84,19 @@ def test_standard_input_that_is_too_long_is_not_taken_for_something_else(run: Ru
     assert (refused.exit_code, refused.stderr) == (2, "error: content: over 100,000 characters\n")
 
 
+def test_no_more_of_a_conversation_is_read_than_is_allowed(run: Run, tmp_path: Path) -> None:
+    talk = "user: I like tea\n" * 300_000
+    named = tmp_path / "talk.txt"
+    named.write_text(talk)
+    for conversation, stdin, told in (
+        ("-", talk.encode(), "over 1,000,000 characters"),
+        (str(named), b"", "larger than 4,000,000 bytes"),
+    ):
+        refused = run("memory", "extract", conversation, stdin=stdin)
+        assert refused.exit_code == 2
+        assert told in refused.stderr
+
+
 def test_standard_input_that_is_no_text_is_refused(run: Run) -> None:
     result = run("memory", "save", "-", stdin=b"caf\xe9")
     assert (result.exit_code, result.stderr) == (2, "error: content: not UTF-8: byte 4\n")
