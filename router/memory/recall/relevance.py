@@ -9,11 +9,12 @@ number that means the same for every layer. It is a logistic function of four si
   (``texts/related_words.py``);
 * missing names: the share of the query's names, numbers and identifiers that the text does not
   hold. They decide whom or what an answer is about: what is known about E17 says nothing about E99;
-* cosine: similarity of meaning by the encoder; of a text of several sentences that of the whole or
-  of the nearest sentence, where it holds a word of the query: what else is in a note says nothing
-  against it. Where the encoder knows no word of one of the two,
-  such as one in another alphabet, the coverage stands in for it: a cosine of 0 would say that the
-  two have nothing to do with each other.
+* cosine: similarity of meaning by the encoder. Of a text of several sentences that holds a word of
+  the query it is that of the whole, or of the sentence that holds most of the words: what else is
+  in a note says nothing against it. To encode all its sentences found no more, and would take a
+  larger encoder seconds. Where the encoder knows no word of one of the two, such as one in another
+  alphabet, the coverage stands in for it: a cosine of 0 would say that the two have nothing to do
+  with each other.
 
 A query about "the user" is judged in the first person, and its cosine is the better one of the two:
 memories say "I live in Ghent" and "The user lives in Ghent".
@@ -62,7 +63,7 @@ RELATED: Final = 3.9
 MISSING_NAMES: Final = -1.75
 SECOND: Final = 0.09
 SENTENCE: Final = 0.05
-"""What is taken off the cosine of a sentence: of many, one is always a little nearer."""
+"""What is taken off the cosine of a sentence: of many, one always fits a little better."""
 
 
 class OfMeaning(NamedTuple):
@@ -81,7 +82,7 @@ BY_ENCODER: Final = {onnx_encoder.MINILM: MINILM}
 """By the encoder's identity."""
 
 MAX_SENTENCES: Final = 24
-"""Sentences of one part that are judged by themselves."""
+"""Sentences of one part that are looked at."""
 MAX_PARTS: Final = 50
 """Parts of a long text that are judged; 50 hold 80,000 characters."""
 
@@ -117,29 +118,27 @@ class Relevance:
             return []
         own = in_first_person(query)
         words = _QueryWords.of(own)
-        sentences = [
-            (place, sentence)
+        judged = [*texts, *brought]
+        held = [words_of(text) for _, text in judged]
+        signals = [words.signal(each) for each in held]
+        sentences = {
+            place: max(within, key=lambda one: words.signal(words_of(one)))
             for place, (_, text) in enumerate(texts)
-            if words.meet(text)
-            for sentence in sentences_of(text)
-        ]
-        judged = [text for _, text in (*texts, *brought, *sentences)]
-        vectors = self._vectors.of([query, own, *judged])
+            if signals[place] > 0 and (within := sentences_of(text))
+        }
+        encoded = [query, own, *(text for _, text in judged), *sentences.values()]
+        vectors = self._vectors.of(encoded)
         cosines = (vectors[2:] @ vectors[:2].T).max(axis=1)
-        count = len(texts) + len(brought)
-        for (place, _), cosine in zip(sentences, cosines[count:], strict=True):
+        for place, cosine in zip(sentences, cosines[len(judged) :], strict=True):
             cosines[place] = max(cosines[place], cosine - SENTENCE)
         is_known = vectors[:2].any()
         meaning = self._meaning
         of_content = [-math.inf] * len(contents)
         of_question: dict[int, float] = {}
-        for place, ((number, text), cosine) in enumerate(
-            zip((*texts, *brought), cosines[:count], strict=True)
-        ):
-            held = words_of(text)
+        for place, (number, _) in enumerate(judged):
             are_known = is_known and vectors[2 + place].any()
-            near = float(cosine) if are_known else words.coverage(held)
-            evidence = words.signal(held) + meaning.cosine * near
+            near = float(cosines[place]) if are_known else words.coverage(held[place])
+            evidence = signals[place] + meaning.cosine * near
             if place < len(texts):
                 of_content[number] = max(of_content[number], evidence)
             else:
@@ -183,10 +182,6 @@ class _QueryWords:
         words = content_words(query)
         terms = frozenset(map(stem, words))
         return cls(terms, names_in(query) & terms, related_to(terms))
-
-    def meet(self, text: str) -> bool:
-        """Whether the text holds one of the words, or one related to it."""
-        return self.signal(words_of(text)) > 0
 
     def coverage(self, text: TextWords) -> float:
         """The share of the words that the text holds; 0 where there is none."""

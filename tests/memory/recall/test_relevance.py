@@ -165,11 +165,18 @@ def test_a_fact_in_a_note_is_nearly_as_probable_as_by_itself(
     assert alone > within > 0.8
 
 
+def test_of_a_note_the_encoder_is_given_one_sentence_beside_the_whole() -> None:
+    vectors = TextVectors(BundledEncoder())
+    Relevance(vectors).of("What is the safe code of the cabin?", [NOTE])
+    encoded = [sentence for sentence in sentences_of(NOTE) if sentence in vectors]
+    assert encoded == ["The safe code of the cabin is 4711."]
+
+
 def test_a_note_that_shares_no_word_is_judged_as_a_whole(relevance: Relevance) -> None:
     assert relevance.of("Which bus goes to the harbour?", [NOTE])[0] < RELEVANCE_FLOOR
 
 
-def test_only_the_first_sentences_of_an_endless_part_are_judged() -> None:
+def test_only_the_first_sentences_of_an_endless_part_are_looked_at() -> None:
     assert sentences_of("No. Yes. " * 1_000) == []
     assert len(sentences_of("The cat sat on the mat. " * 1_000)) == MAX_SENTENCES
 
