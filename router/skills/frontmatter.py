@@ -153,6 +153,10 @@ _RESOLVER: Final[Any] = Resolver()  # its methods have no types
 _YAML: Final = "tag:yaml.org,2002:"
 _PLAIN_TAGS: Final = frozenset((None, "!", f"{_YAML}str", f"{_YAML}seq", f"{_YAML}map"))
 
+_TYPOGRAPHIC: Final = re.compile(
+    "[\u201c\u201e\u2018\u201a]([^\u201c-\u201e\u2018\u201a]+)[\u201c\u201d\u2018\u2019]"
+)
+"""A value in the quotes that word processors write, and no other such quotes inside."""
 
 _Note: TypeAlias = tuple[int, str, str]
 
@@ -214,6 +218,10 @@ class _TreeReader:
         tag = f"{_YAML}str"
         if event.implicit[0]:
             tag = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False))
+        if event.implicit[0] and (meant := _TYPOGRAPHIC.fullmatch(text)):
+            text = meant[1]
+            note = "typographic quotes around a value are left out; YAML knows only ' and \""
+            self._note(event, "typographic-quotes", note)
         value = None if tag == f"{_YAML}null" else text
         typed = tag != f"{_YAML}str"
         return Node(value, self._line(event), len(text) + 1, typed=typed)
@@ -370,6 +378,8 @@ def _quote(lines: list[str], at: int) -> bool:
     value = " ".join([entry["value"].rstrip(), *(line.strip() for line in lines[at + 1 : end])])
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         value = value[1:-1]  # 'it's' and "a "b" c": the outer quotes are meant as such
+    elif meant := _TYPOGRAPHIC.fullmatch(value):
+        value = meant[1]
     lines[at] = entry["head"] + json.dumps(value, ensure_ascii=False)
     lines[at + 1 : end] = [""] * (end - at - 1)
     return True

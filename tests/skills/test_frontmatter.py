@@ -66,6 +66,26 @@ def test_values_that_yaml_misreads_are_read_as_text(written: str, read_as: str) 
     assert lines(manifest) == [(3, "unquoted-value")]
 
 
+@pytest.mark.parametrize(
+    ("written", "read_as", "reported"),
+    [
+        ("“commit things”", "commit things", ["typographic-quotes"]),
+        ("„commit things“", "commit things", ["typographic-quotes"]),
+        ("\u2018commit things\u2019", "commit things", ["typographic-quotes"]),
+        ("“two things: commit, push”", "two things: commit, push", ["unquoted-value"]),
+        ("“commit” and “push”", "“commit” and “push”", []),
+        ('"“commit things”"', "“commit things”", []),
+        ("“", "“", []),
+    ],
+)
+def test_quotes_of_a_word_processor_are_no_part_of_the_value(
+    written: str, read_as: str, reported: list[str]
+) -> None:
+    manifest = read(f"name: git\ndescription: {written}\nlicense: MIT")
+    assert (manifest.description, manifest.license) == (read_as, "MIT")
+    assert [code for _, code in lines(manifest)] == reported
+
+
 def test_tabs_in_the_indentation_are_read() -> None:
     manifest = read(GOOD + "metadata:\n\tintents: save, undo")
     assert manifest.intents == ("save", "undo")
