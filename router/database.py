@@ -9,6 +9,7 @@ cannot be used is begun anew, because it was only a cache, or left alone.
 
 from __future__ import annotations
 
+import errno
 import itertools
 import re
 import sqlite3
@@ -32,6 +33,8 @@ _Objects: TypeAlias = frozenset[tuple[str, str, str, str]]
 """Type, name, table and definition of everything that a schema holds."""
 
 _BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_NOT_WRITABLE: Final = (errno.EROFS, errno.EACCES, errno.EPERM)
+READ_ONLY: Final = "its disk or folder can only be read here, so nothing is saved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,10 @@ class Schema:
 
 class UnusableFile(StoreError):
     """The file is damaged, or not this store's."""
+
+
+class ReadOnlyFile(StoreError):
+    """The file's disk or folder cannot be written, so it can only be read (``reader``)."""
 
 
 def opened(
@@ -84,6 +91,7 @@ def opened(
 
     Raises:
         UnusableFile: the file cannot be used, and ``set_aside`` is None.
+        ReadOnlyFile: nothing can be written where it lies.
         StoreError: it cannot be opened or made, another process keeps it, or a later version of
             this program wrote it.
     """
@@ -101,7 +109,49 @@ def opened(
                 set_aside(f"{path}: begun anew; the old file is now {aside}: {problem.reason}")
                 return connection
     except (OSError, sqlite3.Error) as error:  # FileLock's Timeout is an OSError
-        raise StoreError(path, f"cannot be opened: {_reason(path, error)}") from error
+        why = _reason(path, error)
+        kind = ReadOnlyFile if getattr(why, "errno", None) in _NOT_WRITABLE else StoreError
+        raise kind(path, f"cannot be opened: {why}") from error
+
+
+def reader(path: Path, schema: Schema, *, views: str = "") -> sqlite3.Connection:
+    """A connection to a file that cannot be written; where there is none, it reads an empty one.
+
+    Args:
+        path, schema: those of ``opened``.
+        views: a statement that makes temporary views on the file.
+
+    Raises:
+        UnusableFile: the file is damaged, or not this store's.
+        StoreError: it cannot be opened, or another version of this program wrote it.
+    """
+    try:
+        if _size(path) is None:
+            connection = in_memory(schema)
+        else:
+            # Without a log the file is read as one that nobody changes, because the files beside
+            # it that keep readers and writers apart cannot be made.
+            how = "mode=ro" if _size(Path(f"{path}-wal")) else "mode=ro&immutable=1"
+            connection = reopened(f"{path.resolve().as_uri()}?{how}", schema, durable=False)
+        try:
+            if _checked(connection, path, schema) < schema.version:
+                why = "an earlier version of this program wrote it, and must be brought up to date"
+                raise StoreError(path, f"{why}: {READ_ONLY}")
+            connection.executescript(f"{views};PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(path, f"cannot be read: {_reason(path, error)}") from error
+    return connection
+
+
+def _size(path: Path) -> int | None:
+    """The size of a file; None where there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 class SharedConnection:
@@ -118,15 +168,22 @@ class SharedConnection:
         *,
         durable: bool,
         set_aside: Callable[[str], None] | None = None,
+        may_be_read_only: bool = False,
     ) -> None:
+        """``may_be_read_only``: a file that cannot be written is read all the same."""
         self.path = path or Path(":memory:")
         self._lock = threading.Lock()
-        self._connection = (
-            in_memory(schema)
-            if path is None
-            else opened(path, schema, durable=durable, set_aside=set_aside)
-        )
-        self._place = None if path is None else FilePlace(path)
+        self._place: FilePlace | None = None
+        if path is None:
+            self._connection = in_memory(schema)
+            return
+        try:
+            self._connection = opened(path, schema, durable=durable, set_aside=set_aside)
+            self._place = FilePlace(path)
+        except ReadOnlyFile:
+            if not may_be_read_only:
+                raise
+            self._connection = reader(path, schema)
 
     @contextmanager
     def turn(self) -> Iterator[sqlite3.Connection]:
@@ -135,7 +192,7 @@ class SharedConnection:
             try:
                 yield self._connection
             except sqlite3.Error as error:
-                raise StoreError(self.path, f"cannot be used: {error}") from error
+                raise StoreError(self.path, f"cannot be used: {told(error)}") from error
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -200,20 +257,24 @@ def version_of(connection: sqlite3.Connection) -> int:
 def in_memory(schema: Schema) -> sqlite3.Connection:
     """A connection to a database without a file, which ends with the connection."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    connection.executescript("".join(schema.steps))
+    connection.executescript("".join(schema.steps) + f"PRAGMA user_version = {schema.version}")
     return connection
 
 
 def reopened(
-    path: Path, schema: Schema, *, durable: bool, busy_seconds: float = BUSY_SECONDS
+    path: Path | str, schema: Schema, *, durable: bool, busy_seconds: float = BUSY_SECONDS
 ) -> sqlite3.Connection:
-    """One more connection to a file that ``opened`` has checked in this process.
+    """One more connection to a file that ``opened`` has checked in this process; a text is its URI.
 
     Raises:
         sqlite3.Error: it cannot be opened.
     """
     connection = sqlite3.connect(
-        path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+        path,
+        timeout=busy_seconds,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=isinstance(path, str),
     )
     try:
         connection.text_factory = _text
@@ -252,6 +313,17 @@ def _connected(
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
+    version = _checked(connection, path, schema)
+    connection.execute("PRAGMA journal_mode = WAL")
+    if version < schema.version:
+        script = "".join(schema.steps[version:])
+        connection.executescript(
+            f"BEGIN IMMEDIATE;{script};PRAGMA user_version = {schema.version};COMMIT;"
+        )
+
+
+def _checked(connection: sqlite3.Connection, path: Path, schema: Schema) -> int:
+    """The version of the schema that the file holds, and nothing else."""
     found = _objects(connection)
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if found and version == 0:
@@ -262,12 +334,13 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None
         raise StoreError(path, "written by a later version of this program; use that one")
     if not 0 <= version <= schema.version or found != _expected(schema.steps[:version]):
         raise UnusableFile(path, "it holds something else than this store's tables")
-    connection.execute("PRAGMA journal_mode = WAL")
-    if version < schema.version:
-        script = "".join(schema.steps[version:])
-        connection.executescript(
-            f"BEGIN IMMEDIATE;{script};PRAGMA user_version = {schema.version};COMMIT;"
-        )
+    return int(version)
+
+
+def told(error: sqlite3.Error) -> str:
+    """An error of SQLite, in words that say what can be done."""
+    read_only = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY
+    return READ_ONLY if read_only else str(error)
 
 
 def _reason(path: Path, error: Exception) -> Exception:

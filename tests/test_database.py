@@ -7,11 +7,21 @@ import importlib
 import os
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from read_only import read_only
 
-from router.database import Schema, SharedConnection, UnusableFile, _plain, opened
+from router.database import (
+    ReadOnlyFile,
+    Schema,
+    SharedConnection,
+    UnusableFile,
+    _plain,
+    opened,
+    reader,
+)
 from router.errors import StoreError
 
 FIRST = """
@@ -215,3 +225,23 @@ def test_nothing_is_written_to_a_file_that_was_deleted(path: Path, another: bool
     with pytest.raises(StoreError, match="deleted or replaced"), shared.transaction():
         pass
     shared.close()
+
+
+def test_a_file_that_cannot_be_written_is_read_as_it_is(path: Path) -> None:
+    create(path)
+    with read_only(path.parent):
+        with pytest.raises(ReadOnlyFile):
+            opened(path, V1, durable=True)
+        with closing(reader(path, V1)) as db:
+            assert db.execute("SELECT text FROM notes").fetchall() == [("kept",)]
+            with pytest.raises(sqlite3.OperationalError, match="readonly"):
+                db.execute("DELETE FROM notes")
+        with pytest.raises(UnusableFile):
+            reader(path, Schema((SECOND,)))
+        with pytest.raises(StoreError, match="earlier version"):
+            reader(path, V2)
+        with closing(reader(path.with_name("none"), V1)) as db:
+            assert db.execute("SELECT text FROM notes").fetchall() == []
+            with pytest.raises(sqlite3.OperationalError, match="readonly"):
+                db.execute("DELETE FROM notes")
+    assert notes(path) == ["kept"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import shutil
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 import pytest
 from kept_memory import settings_in
 from memory.remembered import ids
+from read_only import read_only
 from scripted_model import Scripted
 from servers.forgetful_server import ForgetfulServer
 
@@ -99,6 +101,41 @@ def write_file(tmp_path: Path, name: str, text: str) -> None:
     file = tmp_path / "project" / ".serena" / "memories" / f"{name}.md"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
+
+
+# ---------------------------------------------------------------- a disk that can only be read
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_memory_on_a_read_only_disk_is_read_and_says_that_it_saves_nothing(
+    opened: Opened, tmp_path: Path, killed: bool
+) -> None:
+    gone = {"expires_at": (datetime.now(UTC) - timedelta(days=1)).isoformat()}
+    kept, aside = tmp_path / "kept", tmp_path / "aside"
+    async with opened() as memory:
+        report = await memory.save("I prefer vim as an editor", layer="user", scope=ADA)
+        await memory.save("My locker's code is 17", layer="user", scope=ADA, attributes=gone)
+        if killed:  # what it left behind
+            shutil.copytree(kept, aside)
+    if killed:
+        shutil.rmtree(kept)
+        aside.rename(kept)
+    assert (kept / "memory.db-wal").exists() == killed
+    with read_only(kept):
+        async with opened() as memory:
+            answer = await memory.recall("Which editor do I prefer?", ADA)
+            assert [one.item.id for one in answer.items] == [report.name]
+            found = await memory.search("locker editor", scope=ADA)
+            assert [item.content for item in found.items] == ["I prefer vim as an editor"]
+            assert ids((await memory.list(scope=ADA)).items) == [report.name]
+            context = await memory.assemble("editor", token_budget=100, scope=ADA)
+            assert [chunk.item_id for chunk in context.chunks] == [report.name]
+            for writing in (
+                memory.save("I prefer emacs", layer="user", scope=ADA),
+                memory.feedback("user", useful=True, query="Which editor do I prefer?"),
+            ):
+                with pytest.raises(StoreError, match="can only be read here, so nothing is saved"):
+                    await writing
 
 
 # ---------------------------------------------------------------- recall

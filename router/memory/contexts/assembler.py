@@ -19,7 +19,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from router.errors import InvalidRequest
+from router.errors import InvalidRequest, StoreError
 from router.flight import in_thread
 from router.memory.contexts.context import (
     PRESETS,
@@ -41,6 +41,7 @@ from router.memory.recall.relevance import Judge, parts_of
 from router.memory.texts.bm25 import TEXTBOOK
 from router.memory.texts.contents import content_key
 from router.memory.texts.questions import questions_of
+from router.settings_files import warn_once
 from router.text import stems
 
 MAX_BUDGET_TOKENS: Final = 1_000_000
@@ -159,7 +160,10 @@ class ContextAssembler:
         taken = {chunk.item_id for chunk in chunks}
         used = [p.item for p in pieces if p.side is ContextSide.MEMORY and p.item.id in taken]
         if used and self._tracker is not None:
-            await in_thread(partial(self._tracker.record, used))
+            try:
+                await in_thread(partial(self._tracker.record, used))
+            except StoreError as error:  # what was asked for is there; a count must not matter
+                warn_once(f"it is not counted which memories contexts use: {error}")
         if pieces and not chunks:
             smallest = min(self._chunk(piece).tokens for piece in pieces)
             notes.append(

@@ -48,7 +48,7 @@ class QueryPatternTracker:
 
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         # A crash may lose the last counts, never the file.
-        self._file = SharedConnection(path, _SCHEMA, durable=False)
+        self._file = SharedConnection(path, _SCHEMA, durable=False, may_be_read_only=True)
         self._clock = clock
         self.close = self._file.close
 

@@ -68,7 +68,7 @@ class LayerWeights:
         clock: Callable[[], float] = time.time,
     ) -> None:
         try:
-            self._file = SharedConnection(path, _SCHEMA, durable=True)
+            self._file = SharedConnection(path, _SCHEMA, durable=True, may_be_read_only=True)
         except StoreError as error:
             reason = f"{error.reason}; layer weights hold feedback only, and may be deleted"
             raise StoreError(error.path, reason) from error

@@ -100,7 +100,7 @@ class ServiceOutbox:
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
-        self._file = SharedConnection(path, _SCHEMA, durable=True)
+        self._file = SharedConnection(path, _SCHEMA, durable=True, may_be_read_only=True)
         self._clock = clock
         self.close = self._file.close
 

@@ -73,7 +73,12 @@ class Database(Protocol):
     """A database with the tables of a memory store. Thread-safe.
 
     Every error of the engine is told as a ``StoreError`` that names the database.
+
+    Attributes:
+        read_only: whether it can only be read; then ``writing`` raises ``StoreError``.
     """
+
+    read_only: bool
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection on which all statements see the same state of the database."""

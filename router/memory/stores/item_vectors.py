@@ -54,7 +54,10 @@ class ItemVectors(ABC):
         )
 
     def open(self) -> None:
-        """Have vectors of this encoder for all items, and none of another one."""
+        """Have vectors of this encoder for all items, and none of another one; where nothing can
+        be written, what has none is found by its words."""
+        if self._db.read_only:
+            return
         with self._db.reading() as db:
             is_foreign = self._is_foreign(db)
         if is_foreign:
@@ -224,7 +227,7 @@ class ItemVectors(ABC):
         with self._db.reading() as db:
             ends = "(SELECT min(row) FROM vectors), (SELECT max(row) FROM vectors)"
             found = db.execute(f"SELECT 1 FROM vectors WHERE row IN ({ends}) AND {other}", values)  # noqa: S608
-            if not found.fetchall():
+            if not found.fetchall() or self._db.read_only:
                 return
         _log.warning("%s: another model has its name; vectors are made anew", values[1])
         with self._db.writing() as db:

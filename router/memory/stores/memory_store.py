@@ -277,6 +277,8 @@ class MemoryStore:
     def touch(self, items: Iterable[MemoryItem]) -> None:
         """Note that items have just been given as an answer. This waits for the disk, so it belongs
         after the answer."""
+        if self._db.read_only:
+            return
         with self._db.writing() as db:
             for item in items:
                 space = find_space(db, item.layer, scope_key(item.scope))

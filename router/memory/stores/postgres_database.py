@@ -146,6 +146,8 @@ class PostgresConnection:
 class PostgresDatabase:
     """A ``Database`` on a server, with a pool of connections."""
 
+    read_only = False
+
     def __init__(self, url: str) -> None:
         """Connect, and bring the schema to this version. Processes may start at the same time: one
         migrates, the others wait for it. Raises as ``MemoryStore.connect``, also if a later version

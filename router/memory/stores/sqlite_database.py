@@ -17,7 +17,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.database import FilePlace, Schema, UnusableFile, opened, reopened
+from router.database import (
+    READ_ONLY,
+    FilePlace,
+    ReadOnlyFile,
+    Schema,
+    UnusableFile,
+    opened,
+    reader,
+    reopened,
+    told,
+)
 from router.errors import InvalidRequest, StoreError
 from router.memory.stores.database import Rows, WordMatch
 
@@ -125,6 +135,12 @@ END;
 )
 
 
+_NOT_EXPIRED: Final = (
+    "CREATE TEMP VIEW items AS SELECT * FROM main.items WHERE expires IS NULL"
+    " OR expires > (julianday('now') - 2440587.5) * 86400.0"
+)
+
+
 class SqliteConnection:
     """A ``Connection`` to the file; see ``database``."""
 
@@ -168,10 +184,14 @@ class SqliteDatabase:
         self._closed = False
         self._pool_lock = threading.Lock()
         self._write_lock = threading.Lock()
+        self.read_only = False
         try:
             self._idle.append(opened(path, _SCHEMA, durable=True))
         except UnusableFile as error:
             raise StoreError(path, f"{error.reason}{_WAY_OUT}") from error
+        except ReadOnlyFile:
+            self.read_only = True
+            self._reader().close()  # or say now why it cannot be read
         self._place = FilePlace(path)
 
     @contextmanager
@@ -185,6 +205,8 @@ class SqliteDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[SqliteConnection]:
+        if self.read_only:
+            raise StoreError(self._path, READ_ONLY)
         with self._write_lock, self._connection() as db:
             self._place.check()
             db.execute("BEGIN IMMEDIATE")
@@ -217,7 +239,9 @@ class SqliteDatabase:
                 raise StoreError(self._path, "the store is closed")
             db = self._idle.pop() if self._idle else None
         try:
-            if db is None:
+            if db is None and self.read_only:
+                db = self._reader()
+            elif db is None:
                 self._place.check()  # or an empty file would be made
                 # A connection serves one thread at a time; the pool sees to that.
                 db = reopened(self._path, _SCHEMA, durable=True)
@@ -225,16 +249,22 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", None)
             is_broken = code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
-            raise StoreError(self._path, f"{error}{_WAY_OUT if is_broken else ''}") from error
+            why = f"{told(error)}{_WAY_OUT if is_broken else ''}"
+            raise StoreError(self._path, why) from error
         except UnicodeEncodeError as error:
             raise InvalidRequest(f"a text holds a lone surrogate: {error}") from None
         finally:
             if db is not None:
                 self._give_back(db)
 
+    def _reader(self) -> sqlite3.Connection:
+        """A connection that reads, and does not see what should have been removed by now."""
+        return reader(self._path, _SCHEMA, views=_NOT_EXPIRED)
+
     def _give_back(self, db: sqlite3.Connection) -> None:
         with self._pool_lock:
-            if not self._closed:
+            # Another machine may write what can only be read here: each reader looks anew.
+            if not (self._closed or self.read_only):
                 self._idle.append(db)
                 return
         db.close()
