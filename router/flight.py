@@ -106,6 +106,18 @@ class BackgroundTasks:
             await asyncio.wait(self._tasks, timeout=CANCEL_SECONDS)
 
 
+def raise_if_cancelled() -> None:
+    """End the task that was told to, where a library has taken that for a fault of its own, or has
+    swallowed it because an answer came at the same moment.
+
+    Raises:
+        asyncio.CancelledError: it was told to end.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 async def in_thread(work: Callable[[], T], *, executor: Executor | None = None) -> T:
     """Run work in a thread, the loop's own or ``executor``'s, and never return before it has ended.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from router.breaker import BreakerState, CircuitBreaker, GuardedCall
 from router.errors import ConfigurationError
 from router.events import Degraded, Events, Recovered
-from router.flight import BackgroundTasks
+from router.flight import BackgroundTasks, raise_if_cancelled
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -103,10 +103,7 @@ class Link:
             async with asyncio.timeout(self._deadline):
                 found = await work(self._redis)
         except _troubles() as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                # The client may take a cancellation for a lost connection.
-                raise asyncio.CancelledError from error
+            raise_if_cancelled()  # the client may take that for a lost connection
             self._failed(call, error)
             raise NoRedis(said(error)) from error
         call.succeeded()

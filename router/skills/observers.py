@@ -24,6 +24,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from router.flight import raise_if_cancelled
 from router.skills.changes import CatalogChange
 
 MAX_PENDING: Final = 16
@@ -195,8 +196,7 @@ class _Lane:
             try:
                 await self._observer.on_catalog_change(change)
             except asyncio.CancelledError as error:
-                if asyncio.current_task().cancelling():  # type: ignore[union-attr]
-                    raise
+                raise_if_cancelled()
                 self._failed(error)  # something inside the observer was cancelled, not this task
             except Exception as error:  # noqa: BLE001 - an observer is anybody's code and may
                 # raise anything; it is reported, and must not end the lane.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from router.errors import ConfigurationError
+from router.flight import raise_if_cancelled
 from router.plain_json import first_fault
 from router.tools.files import MAX_TOOLS, read_document
 
@@ -69,17 +70,6 @@ async def connected(
             await asyncio.gather(listening, return_exceptions=True)
 
 
-def raise_if_ending() -> None:
-    """End the task that was told to: anyio swallows that where an answer comes at the same moment.
-
-    Raises:
-        asyncio.CancelledError: it was told to end.
-    """
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
-
-
 async def all_tools(client: Client) -> tuple[Definition, ...]:
     """Every page of a server's list; a list without an end is cut."""
     found: list[Definition] = []
@@ -110,7 +100,7 @@ async def _listen(client: Client, changed: asyncio.Event) -> None:
                 opened = True
                 async for _ in subscription:
                     changed.set()
-                    raise_if_ending()
+                    raise_if_cancelled()
         except ListenNotSupportedError:
             return
         except (MCPError, SubscriptionLost, TimeoutError) as error:

@@ -29,6 +29,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from router.errors import SourceError
+from router.flight import raise_if_cancelled
 from router.loop_thread import ClosedByBlock, LoopThread
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.frontmatter import on_one_line
@@ -42,7 +43,6 @@ from router.tools.connections import (
     connected,
     in_words,
     parsed,
-    raise_if_ending,
 )
 from router.tools.files import MAX_TOOLS, snapshot_of
 from router.tools.tool import Tool
@@ -263,7 +263,7 @@ class McpServers(ClosedByBlock):
                             changed.clear()
                             async with asyncio.timeout(self._timeout):
                                 tools = await all_tools(client)
-                            raise_if_ending()
+                            raise_if_cancelled()
                             server.client = client
                             self._learn(server, tools, "")
                             pause = self._first_pause
