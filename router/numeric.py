@@ -22,9 +22,10 @@ def logistic(log_odds: float) -> float:
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds))))
 
 
-def log_odds(probability: float) -> float:
-    """Of a probability, in [0, 1]; bounded, so that certainty stays a number."""
-    bounded = min(max(probability, 1e-6), 1 - 1e-6)
+def log_odds(probability: float, *, least: float = 1e-6) -> float:
+    """Of a probability, in [0, 1]. One nearer than ``least`` to 0 or 1 counts as so far from it, so
+    that certainty stays a number."""
+    bounded = min(max(probability, least), 1 - least)
     return math.log(bounded / (1 - bounded))
 
 

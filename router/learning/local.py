@@ -25,6 +25,7 @@ from router.learning.evidence import Example
 from router.learning.features import BUCKETS
 from router.learning.head import Head, energy
 from router.learning.words import WordCounts
+from router.numeric import log_odds
 from router.text import tokens
 
 MAX_RANKED: Final = 5
@@ -35,7 +36,7 @@ _WORDS: Final = "words_"
 _MAX_COUNT: Final = 1 << 31
 """A count in a file is below this, so that the sum of all is a 64-bit number."""
 _SURE: Final = 1e-4
-"""Probabilities are kept at least this far from 0 and 1, so that their odds stay finite."""
+"""Surer probabilities tell the risk model no more."""
 
 
 def answer_of(skills: Sequence[str]) -> str:
@@ -79,8 +80,7 @@ class LocalSignals:
         that say so, risks were nearly twice as high as what came true.
         """
         size = math.log1p(self.evidence)
-        probability = min(max(self.probability, _SURE), 1 - _SURE)
-        odds = math.log(probability / (1 - probability))
+        odds = log_odds(self.probability, least=_SURE)
         return np.asarray(
             (
                 self.score,
