@@ -43,6 +43,7 @@ from router.skills.files import (
     uri_of,
 )
 from router.skills.frontmatter import Node, split_manifest
+from router.skills.manifest import NAME_LIMIT, NAME_PATTERN
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -57,7 +58,6 @@ FRESH_MS: Final = 5_000
 RESOURCES_A_PAGE: Final = 500
 ENTRIES_A_PAGE: Final = 50
 
-_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _TEXT_LIMITS: Final = {
     "description": 1024,
     "license": math.inf,
@@ -241,7 +241,7 @@ def _frontmatter(data: bytes, skill: SkillManifest) -> dict[str, Any]:
     found = {key: _as_json(node) for key, node in top.items()}
     if found.get("name") != skill.name:
         raise NotServed("its name is not the one that it is served by")
-    if len(skill.name) > 64 or not _NAME.fullmatch(skill.name):
+    if len(skill.name) > NAME_LIMIT or not re.fullmatch(NAME_PATTERN, skill.name):
         raise NotServed("its name breaks the rule for names")
     for key, limit in _TEXT_LIMITS.items():
         value = found.get(key)

@@ -31,7 +31,7 @@ from router.plain_json import first_fault
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.diagnostics import Diagnostic, Report, Severity
 from router.skills.frontmatter import words_on_one_line
-from router.skills.manifest import SkillManifest
+from router.skills.manifest import NAME_LIMIT, NAME_PATTERN, SkillManifest
 
 MAX_INDEX_BYTES: Final = 8 << 20
 MAX_ENTRIES: Final = 10_000
@@ -120,7 +120,7 @@ def _parse_index(data: bytes, path: Path, digest: str) -> SkillListing:
 class _Entry(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
-    name: Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+    name: Annotated[str, Field(max_length=NAME_LIMIT, pattern=f"^{NAME_PATTERN}$")]
     description: Annotated[str, Field(max_length=1024), AfterValidator(words_on_one_line)]
     keywords: Annotated[
         list[Annotated[str, Field(max_length=100), AfterValidator(words_on_one_line)]],

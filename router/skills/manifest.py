@@ -31,8 +31,9 @@ MAX_NAMED_KEYS: Final = 10
 MAX_KEPT_NAME: Final = 200
 MARK_BYTES: Final = 8
 
-_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_NAME_LIMIT: Final = 64
+NAME_PATTERN: Final = "[a-z0-9]+(-[a-z0-9]+)*"
+NAME_LIMIT: Final = 64
+"""What the format lets a name be."""
 _LIMITS: Final = {"description": 1024, "compatibility": 500}
 
 _FIELDS: Final = frozenset(
@@ -303,9 +304,9 @@ def _read_name(node: Node | None, report: Report) -> str:
         return folder
     if (oddity := _not_text(node)) is not None:
         report.warn(node.line, "not-text", f"name {oddity}")
-    if len(name) > _NAME_LIMIT or not _NAME.fullmatch(name):
+    if len(name) > NAME_LIMIT or not re.fullmatch(NAME_PATTERN, name):
         cut = f"; cut at {MAX_KEPT_NAME}" if len(name) > MAX_KEPT_NAME else ""
-        rule = f"1 to {_NAME_LIMIT} lower-case letters, digits and single hyphens{cut}"
+        rule = f"1 to {NAME_LIMIT} lower-case letters, digits and single hyphens{cut}"
         report.warn(node.line, "name-rule", f"the name {short(name)} is not {rule}")
     name = name[:MAX_KEPT_NAME].rstrip()
     if folder not in (name, ""):
