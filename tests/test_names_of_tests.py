@@ -53,7 +53,7 @@ PARTS: Final = {
     "http/playground/screens": "test_playground_access",
     "http/playground/session": "test_playground",
     "http/playground/texts": "test_playground",
-    "lint/source": "each rule's test checks the lines that it names",
+    "lint/skill_file": "each rule's test checks the lines that it names",
     "llm/guarded": "test_llm",
     "mcp/server": "test_mcp_tools",
     "memory/layers/project": "test_memory",

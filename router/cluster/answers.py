@@ -37,7 +37,7 @@ from router.cluster.follower import Follower, Record
 from router.cluster.keys import Keys, entry_of
 from router.cluster.link import Link, NoRedis
 from router.cluster.near import SETTLE_SECONDS, TRUST_SECONDS, NearAnswers
-from router.cluster.outbox import Delivery
+from router.cluster.outbox import Outbox
 from router.cluster.reads import Reads
 from router.flight import give_way
 from router.result import Decision, RoutingResult, Stage
@@ -92,7 +92,7 @@ class SharedAnswers:
         self._marks: LRUCache[str, bytes] = LRUCache(64)
         self._pending: Counter[str] = Counter()  # entries whose drop is not acknowledged
         self._left: frozenset[str] = frozenset()  # those that the file held when it was opened
-        self._delivery = Delivery("answers", self._send, read=_letter_in, most=1)
+        self._outbox = Outbox("answers", self._send, read=_letter_in, most=1)
         self.follower = Follower(
             settings.cluster,
             keys.answers,
@@ -111,7 +111,7 @@ class SharedAnswers:
         return LocalAnswers(self._settings.exact, self._settings.fuzzy)
 
     async def open(self) -> None:
-        letters = await self._delivery.open(self._settings.state_dir / "cluster.sqlite3")
+        letters = await self._outbox.open(self._settings.state_dir / "cluster.sqlite3")
         self._left = frozenset(filter(None, map(_entry_in, letters)))
         self.follower.start()
 
@@ -255,7 +255,7 @@ class SharedAnswers:
         """Write a letter down, and send it as soon as Redis can be used."""
         self._pending[letter["entry"]] += 1  # first: it may be sent before this goes on
         try:
-            await self._delivery.put([json.dumps(letter)])
+            await self._outbox.put([json.dumps(letter)])
         except Exception:
             self._settled(letter["entry"])
             raise
@@ -273,13 +273,13 @@ class SharedAnswers:
 
     def _waits(self, entry: str) -> bool:
         """Whether something is to be sent about an entry."""
-        left = entry in self._left and not self._delivery.caught_up
+        left = entry in self._left and not self._outbox.caught_up
         return left or self._pending[entry] > 0
 
     async def _come_back(self) -> None:
         """Redis answers again: what it holds counts, and not what was decided meanwhile."""
         try:
-            await self._delivery.deliver()
+            await self._outbox.deliver()
         finally:
             self._fallback = self._new_fallback()
 
@@ -339,7 +339,7 @@ class SharedAnswers:
         this ``state_dir``. Closing twice is fine."""
         await self.follower.aclose()
         await self._reads.aclose()
-        await self._delivery.aclose()
+        await self._outbox.aclose()
 
 
 def _letter_in(text: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from router.cluster import scripts
 from router.cluster.follower import Follower, Record
 from router.cluster.keys import KEPT_SECONDS, Keys
 from router.cluster.link import Link, NoRedis
-from router.cluster.outbox import Delivery
+from router.cluster.outbox import Outbox
 from router.errors import StoreError
 from router.flight import BackgroundTasks, in_thread
 
@@ -58,7 +58,7 @@ class SharedLearning:
         self._name = name
         self._learner: Learner | None = None
         self._leases: dict[str, str] = {}  # tokens by key of the model
-        self._delivery = Delivery("labels", self._append, read=str, most=BATCH)
+        self._outbox = Outbox("labels", self._append, read=str, most=BATCH)
         self._background = BackgroundTasks(_log)
         self.follower = Follower(
             settings.cluster, keys.evidence, take=self._take, missed=self._ask_for_all
@@ -70,7 +70,7 @@ class SharedLearning:
         Raises:
             StoreError: it cannot be opened.
         """
-        await self._delivery.open(self._settings.evidence_directory / "cluster.sqlite3")
+        await self._outbox.open(self._settings.evidence_directory / "cluster.sqlite3")
 
     def begin(self, learner: Learner) -> None:
         """Follow what the others learn, and ask them for what they know."""
@@ -90,14 +90,14 @@ class SharedLearning:
                     scripts.RELEASE, 3 * (self._keys.fitting(key),), token, "", 0
                 )
         self._leases.clear()
-        await self._delivery.aclose()
+        await self._outbox.aclose()
 
     # Labels and outcomes
 
     async def tell_labels(self, labels: Sequence[Label]) -> None:
         """See ``Peers``."""
         if self._learner is not None:  # else they are told when all are asked for
-            await self._delivery.put([_record("label", self._name, label) for label in labels])
+            await self._outbox.put([_record("label", self._name, label) for label in labels])
 
     def tell_outcome(self, outcome: Sequence[Any]) -> None:
         """See ``Peers``."""

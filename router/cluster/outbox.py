@@ -37,7 +37,7 @@ CREATE TABLE letters (
 T = TypeVar("T")
 
 
-class Delivery(Generic[T]):
+class Outbox(Generic[T]):
     """Sends the letters of one kind until the server has them. Belongs to one event loop. Sending a
     letter twice does no harm, so several of them, and processes, may share the file.
 

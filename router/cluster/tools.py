@@ -26,7 +26,7 @@ from router.cluster import scripts
 from router.cluster.follower import Follower, Record
 from router.cluster.keys import KEPT_SECONDS, STREAM_RECORDS, Keys
 from router.cluster.link import Link, NoRedis
-from router.cluster.outbox import Delivery
+from router.cluster.outbox import Outbox
 from router.errors import SourceError
 from router.flight import BackgroundTasks, in_thread
 from router.tools.folder import MAX_TOOLS, ToolFolder
@@ -56,7 +56,7 @@ class ToolSharing:
         self._known: dict[tuple[str, str], tuple[int, str]] = {}
         self._turn = asyncio.Lock()
         self._asked = asyncio.Event()
-        self._delivery = Delivery("tools", self._send, read=_change_in, most=BATCH)
+        self._outbox = Outbox("tools", self._send, read=_change_in, most=BATCH)
         self._background = BackgroundTasks(_log)
         self.follower = Follower(
             settings.cluster, keys.tool_changes, take=self._take, missed=self._ask
@@ -72,7 +72,7 @@ class ToolSharing:
             if isinstance(source, ToolFolder | ToolSource) and source.shared:
                 self._sources[source.name] = source
         if self._sources:
-            await self._delivery.open(self._settings.state_dir / "cluster.sqlite3")
+            await self._outbox.open(self._settings.state_dir / "cluster.sqlite3")
 
     def begin(self) -> None:
         """Share them from here on."""
@@ -92,14 +92,14 @@ class ToolSharing:
             source.share = None
         await self.follower.aclose()
         await self._background.aclose()
-        await self._delivery.aclose()
+        await self._outbox.aclose()
 
     # From here to the others
 
     def _share(self, source: str, name: str, definition: object) -> None:
         # As its size was measured: escapes would make some texts twice as long.
         text = "" if definition is None else json.dumps(definition, ensure_ascii=False)
-        self._delivery.put_now([json.dumps([source, name, text])])
+        self._outbox.put_now([json.dumps([source, name, text])])
 
     async def _send(self, changes: Sequence[tuple[str, str, str]]) -> None:
         for source, name, text in changes:

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Final
 
 from router.lint.rules import Rule
-from router.lint.source import Passage, Source
+from router.lint.skill_file import Passage, SkillFile
 from router.skills.diagnostics import Diagnostic
 
 MAX_COUNTED: Final = 1_000
@@ -47,23 +47,23 @@ _NEIGHBOURHOOD: Final = 40
 excuses it."""
 
 
-def hidden_characters(source: Source) -> Iterator[Diagnostic]:
+def hidden_characters(file: SkillFile) -> Iterator[Diagnostic]:
     """One finding for each line and kind of character."""
-    skill = source.skill
-    for passage in (*source.head, source.body):
+    skill = file.skill
+    for passage in (*file.head, file.body):
         reported: dict[tuple[int, str], tuple[int, int]] = {}
         for place in islice(_hidden(passage.text), MAX_COUNTED):
             character = passage.text[place]
-            line = source.place(passage, place, place + 1)
+            line = file.place(passage, place, place + 1)
             count, first = reported.get((line, character), (0, place))
             reported[line, character] = (count + 1, first)
         for (line, character), (count, first) in reported.items():
-            deceives = passage is not source.body or _DECEIVING.match(character)
+            deceives = passage is not file.body or _DECEIVING.match(character)
             rule = Rule.HIDDEN_CHARACTER if deceives else Rule.HIDDEN_CHARACTER_IN_BODY
             times = f" {count} times" if count > 1 else ""
             message = (
                 f"{passage.label} holds {_called(character)}{times}"
-                f"{_column(source, passage, line, first)}: take it out"
+                f"{_column(file, passage, line, first)}: take it out"
             )
             yield rule.breach(skill.path, line, message)
 
@@ -118,9 +118,9 @@ def _called(character: str) -> str:
     return f"U+{ord(character):04X} ({name.lower()})"
 
 
-def _column(source: Source, passage: Passage, line: int, place: int) -> str:
+def _column(file: SkillFile, passage: Passage, line: int, place: int) -> str:
     """Where the character stands on its line; nothing is said where YAML spells it as an escape."""
-    if not 0 < line <= len(source.lines):
+    if not 0 < line <= len(file.lines):
         return ""
-    column = source.lines[line - 1].find(passage.text[place])
+    column = file.lines[line - 1].find(passage.text[place])
     return f" from column {column + 1} on" if column >= 0 else ", written as an escape"

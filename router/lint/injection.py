@@ -20,7 +20,7 @@ from typing import Final
 
 from router.lint.payloads import runs_commands, shown
 from router.lint.rules import Rule
-from router.lint.source import Source
+from router.lint.skill_file import SkillFile
 from router.skills.diagnostics import Diagnostic
 
 _VERBS: Final = (
@@ -144,28 +144,28 @@ _QUOTED: Final = re.compile(
 )
 
 
-def injections(source: Source) -> Iterator[Diagnostic]:
+def injections(file: SkillFile) -> Iterator[Diagnostic]:
     """Find orders to the router, and claims on every request, in the texts that it reads."""
-    for passage in source.head:
+    for passage in file.head:
         if found := _JSON.search(passage.text):
             message = (
                 f"{passage.label} holds a piece of the JSON in which routers and models speak "
                 f"({shown(passage, found.span())}): describe the skill in words"
             )
-            yield source.breach(Rule.ROUTER_INSTRUCTION, passage, found.span(), message)
+            yield file.breach(Rule.ROUTER_INSTRUCTION, passage, found.span(), message)
         text = _QUOTED.sub(lambda quoted: " " * len(quoted.group()), passage.text)
         if found := _order(text):
             message = (
                 f"{passage.label} gives orders to whoever chooses among skills "
                 f"({shown(passage, found.span())}): describe what the skill is for instead"
             )
-            yield source.breach(Rule.ROUTER_INSTRUCTION, passage, found.span(), message)
+            yield file.breach(Rule.ROUTER_INSTRUCTION, passage, found.span(), message)
         if found := _CLAIM.search(text):
             message = (
                 f"{passage.label} claims every request ({shown(passage, found.span())}): "
                 "name the requests that the skill is for"
             )
-            yield source.breach(Rule.CLAIMS_EVERYTHING, passage, found.span(), message)
+            yield file.breach(Rule.CLAIMS_EVERYTHING, passage, found.span(), message)
 
 
 def gives_orders(text: str) -> bool:

@@ -10,7 +10,7 @@ from router.lint.characters import hidden_characters
 from router.lint.injection import injections
 from router.lint.payloads import payloads
 from router.lint.scripts import mixed_scripts
-from router.lint.source import Source
+from router.lint.skill_file import SkillFile
 from router.lint.wording import wording
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Diagnostic, Severity
@@ -43,13 +43,13 @@ def lint_manifest(skill: SkillManifest, data: bytes) -> tuple[Diagnostic, ...]:
 
     What the format asks for is not repeated: it is in ``skill.diagnostics``.
     """
-    source = Source.of(skill, data)
+    file = SkillFile.of(skill, data)
     found = chain(
-        wording(source),
-        hidden_characters(source),
-        mixed_scripts(source),
-        injections(source),
-        payloads(source),
+        wording(file),
+        hidden_characters(file),
+        mixed_scripts(file),
+        injections(file),
+        payloads(file),
     )
     first = sorted(islice(found, MAX_FINDINGS), key=lambda diagnostic: diagnostic.line)
     if next(found, None) is None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from router.lint.rules import Rule
-from router.lint.source import Passage, Source
+from router.lint.skill_file import Passage, SkillFile
 from router.skills.diagnostics import Diagnostic, short
 
 _SHELL: Final = (
@@ -69,24 +69,24 @@ LONG_BLOB: Final = 200
 checksums."""
 
 
-def payloads(source: Source) -> Iterator[Diagnostic]:
+def payloads(file: SkillFile) -> Iterator[Diagnostic]:
     """Commands, encoded texts and locked archives, wherever they stand in a skill."""
-    for passage in (*source.head, source.body):
-        in_body = passage is source.body
+    for passage in (*file.head, file.body):
+        in_body = passage is file.body
         for span in _commands(passage.text):
             rule = Rule.SHELL_COMMAND_IN_BODY if in_body else Rule.SHELL_COMMAND
             message = (
                 f"{passage.label} runs what it downloads or decodes ({shown(passage, span)}): "
                 "save it to a file that can be read before it is run"
             )
-            yield source.breach(rule, passage, span, message)
+            yield file.breach(rule, passage, span, message)
         for found in _ARCHIVE.finditer(passage.text):
             message = (
                 f"{passage.label} gives the password of an archive "
                 f"({shown(passage, found.span())}): put the files into the skill's own folder"
             )
             rule = Rule.LOCKED_ARCHIVE_IN_BODY if in_body else Rule.LOCKED_ARCHIVE
-            yield source.breach(rule, passage, found.span(), message)
+            yield file.breach(rule, passage, found.span(), message)
         for found in _BLOB.finditer(passage.text):
             if _is_encoded(passage, found, in_body=in_body):
                 rule = Rule.ENCODED_TEXT_IN_BODY if in_body else Rule.ENCODED_TEXT
@@ -94,7 +94,7 @@ def payloads(source: Source) -> Iterator[Diagnostic]:
                     f"{passage.label} holds {len(found.group())} characters of encoded text "
                     f"({shown(passage, found.span())}): write it out, or put it into a file"
                 )
-                yield source.breach(rule, passage, found.span(), message)
+                yield file.breach(rule, passage, found.span(), message)
 
 
 def runs_commands(text: str) -> bool:

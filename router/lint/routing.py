@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from router.lint.rules import Rule
-from router.lint.source import Source
+from router.lint.skill_file import SkillFile
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
@@ -284,9 +284,9 @@ def _duplicate(one: SkillManifest, other: SkillManifest, catalog: Catalog) -> Di
 
 
 def _line_of(skill: SkillManifest, text: str) -> int:
-    source = Source.of(skill, read_manifest_bytes(skill.path))
-    passage = next(passage for passage in source.head if passage.text == text)
-    return source.place(passage, 0, len(text))
+    file = SkillFile.of(skill, read_manifest_bytes(skill.path))
+    passage = next(passage for passage in file.head if passage.text == text)
+    return file.place(passage, 0, len(text))
 
 
 def _quoted(requests: Sequence[str]) -> str:

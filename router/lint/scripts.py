@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from router.lint.rules import Rule
-from router.lint.source import Source
+from router.lint.skill_file import SkillFile
 from router.skills.diagnostics import Diagnostic, short
 
 _LOOK_ALIKES: Final = (
@@ -34,9 +34,9 @@ LEAST_LETTERS: Final = 3
 its script."""
 
 
-def mixed_scripts(source: Source) -> Iterator[Diagnostic]:
+def mixed_scripts(file: SkillFile) -> Iterator[Diagnostic]:
     """Report the first posing word in each text that routers read before they choose."""
-    for passage in source.head:
+    for passage in file.head:
         found = _posing_word(passage.text)
         if found is not None:
             word, letter = found
@@ -44,7 +44,7 @@ def mixed_scripts(source: Source) -> Iterator[Diagnostic]:
                 f"{passage.label} writes {short(word.group())} with a letter of another script "
                 f"(U+{ord(letter):04X}): write it in the script of the text"
             )
-            yield source.breach(Rule.MIXED_SCRIPT, passage, word.span(), message)
+            yield file.breach(Rule.MIXED_SCRIPT, passage, word.span(), message)
 
 
 def _posing_word(text: str) -> tuple[re.Match[str], str] | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from router.lint.rules import Rule
-from router.lint.source import Source
+from router.lint.skill_file import SkillFile
 from router.skills.diagnostics import Diagnostic, short
 from router.skills.scaffold import PLACEHOLDERS
 from router.text import STOPWORDS, is_english, stem, tokens
@@ -48,18 +48,18 @@ _SAYS_NOTHING: Final = frozenset(("use", "used", "uses", "using", "skill", "user
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;:])\s|[\n()]")
 
 
-def wording(source: Source) -> Iterator[Diagnostic]:
-    skill = source.skill
+def wording(file: SkillFile) -> Iterator[Diagnostic]:
+    skill = file.skill
     if (lines := skill.body.count("\n") + 1) > MAX_BODY_LINES:
         message = f"the body has {lines:,} lines: move details to files under references/"
-        yield Rule.LONG_BODY.breach(skill.path, source.body.line, message)
+        yield Rule.LONG_BODY.breach(skill.path, file.body.line, message)
     if skill.disable_model_invocation:
         return
-    for passage in source.head:
+    for passage in file.head:
         if passage.text.startswith(PLACEHOLDERS):
             message = f"{short(passage.text)} is a placeholder: replace it by the skill's own text"
-            yield source.breach(Rule.PLACEHOLDER, passage, (0, len(passage.text)), message)
-    line = source.head[1].line
+            yield file.breach(Rule.PLACEHOLDER, passage, (0, len(passage.text)), message)
+    line = file.head[1].line
     words = [word for word in tokens(skill.description) if word not in STOPWORDS]
     if len(set(words) - _SAYS_NOTHING) < LEAST_WORDS:
         message = (
@@ -70,12 +70,12 @@ def wording(source: Source) -> Iterator[Diagnostic]:
     if is_english(tokens(skill.description)) and not _SAYS_WHEN.search(skill.description):
         message = "the description says what but not when: add a sentence such as 'Use when ...'"
         yield Rule.NO_WHEN.breach(skill.path, line, message)
-    yield from _stuffing(source, words)
+    yield from _stuffing(file, words)
 
 
-def _stuffing(source: Source, words: list[str]) -> Iterator[Diagnostic]:
-    path, line = source.skill.path, source.head[1].line
-    if (items := _longest_list(source.skill.description)) > LONGEST_LIST:
+def _stuffing(file: SkillFile, words: list[str]) -> Iterator[Diagnostic]:
+    path, line = file.skill.path, file.head[1].line
+    if (items := _longest_list(file.skill.description)) > LONGEST_LIST:
         message = (
             f"the description lists {items} short items in a row: keep what tells the skill from "
             "others and move the rest to the body"
@@ -87,8 +87,8 @@ def _stuffing(source: Source, words: list[str]) -> Iterator[Diagnostic]:
             f"the description says {counts[0][0]!r} {counts[0][1]} times: say it once or twice"
         )
         yield Rule.KEYWORD_STUFFING.breach(path, line, message)
-    if (count := len(source.skill.routing_keywords)) > MAX_KEYWORDS:
-        line = next(p.line for p in source.head if p.label == "metadata.routing-keywords")
+    if (count := len(file.skill.routing_keywords)) > MAX_KEYWORDS:
+        line = next(p.line for p in file.head if p.label == "metadata.routing-keywords")
         message = f"there are {count} routing keywords: keep the {MAX_KEYWORDS} that matter most"
         yield Rule.KEYWORD_STUFFING.breach(path, line, message)
 

@@ -121,7 +121,7 @@ async def test_a_drop_that_another_process_of_the_folder_has_sent_does_not_wait_
         async with opened_answers(away) as one:
             here = away.cluster.model_copy(update={"url": redis_server.url})
             async with opened_answers(away.model_copy(update={"cluster": here})) as other:
-                await other._delivery.deliver()
+                await other._outbox.deliver()
                 await other.keep(SQUASH, "c", kept_answer("git"), similar=True)
                 assert await skills_of(one, SQUASH) == ()
                 proxy.mend()

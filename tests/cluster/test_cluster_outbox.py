@@ -10,7 +10,7 @@ from servers.redis_server import RedisServer
 
 from router.cluster.keys import entry_of
 from router.cluster.link import NoRedis
-from router.cluster.outbox import Delivery
+from router.cluster.outbox import Outbox
 from router.stages.conformance import kept_answer
 
 
@@ -21,11 +21,11 @@ async def refuse(_: Sequence[str]) -> None:
 async def test_all_that_waits_is_told_when_the_file_is_opened_again(tmp_path: Path) -> None:
     """An answer whose drop waits must not be given, however many wait."""
     letters = [str(number) for number in range(501)]
-    delivery = Delivery("answers", refuse, read=str, most=1)
-    assert await delivery.open(tmp_path / "file") == []
-    await delivery.put(letters)
-    await delivery.aclose()
-    again = Delivery("answers", refuse, read=str, most=1)
+    outbox = Outbox("answers", refuse, read=str, most=1)
+    assert await outbox.open(tmp_path / "file") == []
+    await outbox.put(letters)
+    await outbox.aclose()
+    again = Outbox("answers", refuse, read=str, most=1)
     assert await again.open(tmp_path / "file") == letters
     await again.aclose()
 
@@ -36,17 +36,17 @@ async def test_letters_go_in_order_once_and_no_other_kind_holds_them_up(tmp_path
     async def send(letters: Sequence[str]) -> None:
         sent.append(list(letters))
 
-    stuck = Delivery("tools", refuse, read=str, most=9)
-    delivery = Delivery("labels", send, read=str, most=2)
-    for one in (stuck, delivery):
+    stuck = Outbox("tools", refuse, read=str, most=9)
+    outbox = Outbox("labels", send, read=str, most=2)
+    for one in (stuck, outbox):
         await one.open(tmp_path / "file")
     await stuck.put(["x"])
-    await delivery.put(["a", "b", "c"])
-    await delivery.deliver()
-    await delivery.deliver()
+    await outbox.put(["a", "b", "c"])
+    await outbox.deliver()
+    await outbox.deliver()
     assert [letter for batch in sent for letter in batch] == ["a", "b", "c"]
     assert max(map(len, sent)) == 2
-    for one in (stuck, delivery):
+    for one in (stuck, outbox):
         await one.aclose()
 
 
@@ -58,14 +58,14 @@ async def test_a_letter_that_cannot_be_read_is_left_out_and_holds_no_other_up(
     async def send(letters: Sequence[int]) -> None:
         sent.extend(map(str, letters))
 
-    delivery = Delivery("tools", send, read=int, most=100)
-    await delivery.open(tmp_path / "file")
-    await delivery.put(["1", "of a later version", "2", "3"])
-    await delivery.deliver()
+    outbox = Outbox("tools", send, read=int, most=100)
+    await outbox.open(tmp_path / "file")
+    await outbox.put(["1", "of a later version", "2", "3"])
+    await outbox.deliver()
     assert sent == ["1", "2", "3"]
     [said] = [record.message for record in caplog.records if record.levelname == "ERROR"]
     assert "invalid literal" in said
-    await delivery.aclose()
+    await outbox.aclose()
 
 
 async def test_a_letter_that_is_not_sent_by_a_fault_of_ours_waits_and_holds_no_other_up(
@@ -78,17 +78,17 @@ async def test_a_letter_that_is_not_sent_by_a_fault_of_ours_waits_and_holds_no_o
             raise KeyError("a fault of ours")
         sent.extend(letters)
 
-    delivery = Delivery("answers", send, read=str, most=100)
-    await delivery.open(tmp_path / "file")
-    await delivery.put(["1", "2", "3"])
-    await delivery.deliver()
-    await delivery.put(["4"])
-    await delivery.deliver()
-    assert (sent, delivery.caught_up) == (["1", "3", "4"], False)
+    outbox = Outbox("answers", send, read=str, most=100)
+    await outbox.open(tmp_path / "file")
+    await outbox.put(["1", "2", "3"])
+    await outbox.deliver()
+    await outbox.put(["4"])
+    await outbox.deliver()
+    assert (sent, outbox.caught_up) == (["1", "3", "4"], False)
     assert "a fault of ours" in caplog.text
-    await delivery.aclose()
+    await outbox.aclose()
 
-    mended = Delivery("answers", partial(send, fault=""), read=str, most=100)
+    mended = Outbox("answers", partial(send, fault=""), read=str, most=100)
     assert await mended.open(tmp_path / "file") == ["2"]
     await mended.deliver()
     assert (sent, mended.caught_up) == (["1", "3", "4", "2"], True)
@@ -102,14 +102,14 @@ async def test_a_later_letter_that_cannot_be_sent_does_not_bring_back_what_lay_t
         if "2" in letters:
             raise KeyError("a fault of ours")
 
-    delivery = Delivery("answers", send, read=str, most=1)
-    await delivery.open(tmp_path / "file")
-    await delivery.put(["1"])
-    await delivery.deliver()
-    await delivery.put(["2"])
-    await delivery.deliver()
-    assert delivery.caught_up
-    await delivery.aclose()
+    outbox = Outbox("answers", send, read=str, most=1)
+    await outbox.open(tmp_path / "file")
+    await outbox.put(["1"])
+    await outbox.deliver()
+    await outbox.put(["2"])
+    await outbox.deliver()
+    assert outbox.caught_up
+    await outbox.aclose()
 
 
 async def test_a_letter_that_is_sent_at_once_leaves_nothing_to_wait_for(
@@ -117,14 +117,14 @@ async def test_a_letter_that_is_sent_at_once_leaves_nothing_to_wait_for(
 ) -> None:
     """Its request was never answered from the cache again: it was counted after it was sent."""
     async with opened_answers(settings_of(redis_server.url)) as answers:
-        delivery, entry = answers._delivery, entry_of("squash my commits", "c")
-        put = delivery.put
+        outbox, entry = answers._outbox, entry_of("squash my commits", "c")
+        put = outbox.put
 
         async def put_and_deliver(letters: Sequence[str]) -> None:
             await put(letters)
-            await delivery.deliver()
+            await outbox.deliver()
 
-        monkeypatch.setattr(delivery, "put", put_and_deliver)
+        monkeypatch.setattr(outbox, "put", put_and_deliver)
         await answers._post({"entry": entry, "text": "squash my commits", "context": "c"})
         assert not answers._waits(entry)
 
@@ -133,11 +133,11 @@ async def test_a_damaged_letter_keeps_no_process_from_beginning(
     tmp_path: Path, redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
     settings = settings_of(redis_server.url)
-    delivery = Delivery("answers", refuse, read=str, most=1)
-    await delivery.open(settings.state_dir / "cluster.sqlite3")
-    await delivery.put(["{", "[]", '"x"', "{}"])
-    await delivery.aclose()
+    outbox = Outbox("answers", refuse, read=str, most=1)
+    await outbox.open(settings.state_dir / "cluster.sqlite3")
+    await outbox.put(["{", "[]", '"x"', "{}"])
+    await outbox.aclose()
     async with opened_answers(settings) as answers:
-        await answers._delivery.deliver()
+        await answers._outbox.deliver()
         await answers.keep("squash my commits", "c", kept_answer("git"), similar=False)
         assert await skills_of(answers, "squash my commits") == ("git",)

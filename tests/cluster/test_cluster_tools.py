@@ -40,7 +40,7 @@ async def settled(*routers: SemanticRouter) -> None:
     """Wait until each process has read of every change that was sent."""
     for router in routers:
         assert router.cluster is not None
-        await router.cluster.tools._delivery.deliver()
+        await router.cluster.tools._outbox.deliver()
     for router in routers:
         assert router.cluster is not None
         await caught_up(router.cluster.tools.follower)
@@ -190,7 +190,7 @@ async def test_opening_again_after_a_failure_leaves_nothing_out_and_begins_nothi
     async with failing as one, few_skills_router(settings_of(redis_server.url), tools[1]) as other:
         cluster = one.cluster
         assert cluster is not None
-        for part in (cluster.answers.follower, cluster.answers._delivery, cluster.members):
+        for part in (cluster.answers.follower, cluster.answers._outbox, cluster.members):
             assert len(part._background._tasks) == 1
         tools[1].add(REFUND)
         await settled(other)

@@ -37,7 +37,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SkillFile:
     """A skill beside the lines of its file.
 
     Attributes:
