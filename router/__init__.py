@@ -122,6 +122,11 @@ def __getattr__(name: str) -> "Any":
     return getattr(import_module(_MODULES[name]), name)
 
 
+def __dir__() -> list[str]:
+    """The public names, for shells and notebooks, which complete by them."""
+    return sorted((*globals(), *__all__))
+
+
 _NAMES: "Final" = {
     "errors": "ConfigurationError EncoderError ForkedProcess InvalidRequest LLMAnswerError "
     "LLMError LLMRejected LLMUnavailable LayerError ManifestError MemoryServiceError Overloaded "

@@ -142,6 +142,10 @@ def test_the_public_names_are_those_that_can_be_imported() -> None:
     assert sorted(router.__all__) == sorted(router._MODULES)
 
 
+def test_shells_and_notebooks_complete_the_public_names() -> None:
+    assert set(router.__all__) <= set(dir(router))
+
+
 @pytest.mark.parametrize("name", router.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     assert hasattr(router, name)
