@@ -3,9 +3,8 @@
 A phrase counts only when it can be nothing else: "may" is a month after "in" or with a year, never
 in "may I"; "march" never in "march on"; "update", "second" and "date picker" never are about time.
 
-Days, weeks (from Monday), months and years are those of the calendar in the time zone of who asks.
-A month or weekday without a year is the latest one that has begun, or the coming one where the
-sentence looks ahead. Of a longer time there are pieces: "late last month", "mid-July".
+Here is what forms a date has; ``periods.py`` says which stretch of the calendar each of them means.
+Of a longer time there are pieces: "late last month", "mid-July".
 """
 
 from __future__ import annotations
@@ -18,6 +17,22 @@ from functools import cached_property
 from typing import Final, ParamSpec
 
 from router.memory.model import Period
+from router.memory.query.periods import (
+    INSTANT,
+    WEEKEND,
+    Asked,
+    calendar_unit,
+    day_of_month,
+    days_from,
+    easter,
+    latest_weekend,
+    months_from,
+    nearest_weekday,
+    nth_of,
+    of_each_year,
+    shifted,
+    weekday_of_week,
+)
 
 P = ParamSpec("P")
 
@@ -38,18 +53,6 @@ class Expression:
         """The text without the phrase."""
         start, end = self.span
         return " ".join(f"{text[:start]} {text[end:]}".split())
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """When the question was put, and whether it looks ahead."""
-
-    now: datetime
-    ahead: bool = False
-
-    @property
-    def today(self) -> datetime:
-        return self.now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,6 @@ _NUMBERS: Final = {
         "one two three four five six seven eight nine ten eleven twelve".split(), start=1
     )
 } | {"a": 1, "an": 1}
-_ORDINALS: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4}
 _DAYS: Final = (
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
     "fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth twenty-first "
@@ -127,11 +129,10 @@ _DAYS: Final = (
 _VAGUE: Final = {"a couple of": 2, "couple of": 2, "a few": 3, "few": 3, "several": 4}
 _PARTS: Final = {"morning": (5, 12), "afternoon": (12, 18), "evening": (18, 24), "night": (18, 30)}
 """Hours of the day from midnight; a night ends in the morning."""
+_WHOLE_DAY: Final = (0, 24)
 _LATELY: Final = timedelta(days=7)
 """How far "recently" reaches."""
 NUMBER_WORDS: Final = "|".join(_NUMBERS)
-INSTANT: Final = timedelta(seconds=1)
-"""A period that lasts until now includes what is remembered at this very moment."""
 
 _MONTH: Final = rf"(?:{'|'.join(_MONTHS)}|sept?|jan|feb|mar|apr|jun|jul|aug|oct|nov|dec)"
 _DAY: Final = r"(?P<day>0?[1-9]|[12]\d|3[01])(?P<th>st|nd|rd|th)?"
@@ -142,9 +143,17 @@ _COUNT: Final = rf"(?P<count>\d{{1,4}}|{NUMBER_WORDS}|{_VAGUELY})"
 _UNIT: Final = r"(?P<unit>minute|hour|day|week|fortnight|month|year)s?"
 
 
-def _optional(match: re.Match[str], name: str) -> str | None:
-    """A group that not every form with the same reading has."""
-    return match.groupdict().get(name)
+def _said(match: re.Match[str], name: str) -> str:
+    """What a group holds, in lower case; empty where it holds nothing, or the form has no such
+    group."""
+    return " ".join((match.groupdict().get(name) or "").casefold().split())
+
+
+def _yearly(
+    match: re.Match[str], asked: Asked, of_year: Callable[[datetime], Period]
+) -> Period | None:
+    """What every year has, of the year that a match names."""
+    return of_each_year(asked, of_year, year=_said(match, "year"), which=_said(match, "which"))
 
 
 def _piece(match: re.Match[str], asked: Asked) -> Period | None:
@@ -152,123 +161,71 @@ def _piece(match: re.Match[str], asked: Asked) -> Period | None:
     whole = _read(_WHOLES, match["whole"], asked)
     if whole is None:
         return None
-    days = (whole.end - whole.start).days
-    third, edge = timedelta(days=round(days / 3)), timedelta(days=min(31, round(days / 3)))
-    half = _shifted(whole.start, 6) if days > 364 else whole.start + timedelta(days=days // 2)
-    pieces = {
-        "first half": Period(whole.start, half),
-        "second half": Period(half, whole.end),
-        "last half": Period(half, whole.end),
-        "beginning": Period(whole.start, whole.start + edge),
-        "start": Period(whole.start, whole.start + edge),
-        "early": Period(whole.start, whole.start + third),
-        "middle": Period(whole.start + third, whole.end - third),
-        "mid": Period(whole.start + third, whole.end - third),
-        "late": Period(whole.end - third, whole.end),
-        "end": Period(whole.end - edge, whole.end),
-    }
-    words = match["piece"].casefold().split()
-    if " ".join(words) in pieces:
-        return pieces[" ".join(words)]
-    return _first_or_last(whole, *words) if len(words) == 3 else _nth(whole, *words)
+    start, end = whole.start, whole.end
+    days = (end - start).days
+    third = timedelta(days=round(days / 3))
+    edge = min(third, timedelta(days=31))
+    match _said(match, "piece").split():
+        case [which, "half"]:
+            middle = shifted(start, 6) if days > 364 else start + timedelta(days=days // 2)
+            return Period(start, middle) if which == "first" else Period(middle, end)
+        case ["beginning" | "start"]:
+            return Period(start, start + edge)
+        case ["end"]:
+            return Period(end - edge, end)
+        case ["early"]:
+            return Period(start, start + third)
+        case ["middle" | "mid"]:
+            return Period(start + third, end - third)
+        case ["late"]:
+            return Period(end - third, end)
+        case [ordinal, count, units]:
+            length = number_in(count) * length_of(units.removesuffix("s"))
+            return (
+                Period(start, start + length) if ordinal == "first" else Period(end - length, end)
+            )
+        case [ordinal, unit]:
+            number = 0 if ordinal == "last" else _ordinal(ordinal)
+            weekday = WEEKEND if unit == "weekend" else None
+            weekday = _WEEKDAYS.index(unit) if unit in _WEEKDAYS else weekday
+            return nth_of(whole, number, {"week": 7, "weekend": 2}.get(unit, 1), weekday)
+    return None
 
 
-def _first_or_last(whole: Period, ordinal: str, count: str, units: str) -> Period:
-    """The first or last so many days, weeks or months of a longer time."""
-    length = number_in(count) * length_of(units.removesuffix("s"))
-    if ordinal == "first":
-        return Period(whole.start, whole.start + length)
-    return Period(whole.end - length, whole.end)
+def _ordinal(word: str) -> int:
+    return _DAYS.index(word) + 1
 
 
-def _nth(whole: Period, ordinal: str, unit: str) -> Period | None:
-    """The first, ... fourth or last day, week, weekend or weekday of a longer time."""
-    length = {"week": 7, "weekend": 2}.get(unit, 1)
-    weekday = 5 if unit == "weekend" else _WEEKDAYS.index(unit) if unit in _WEEKDAYS else None
-    starts = [
-        whole.start + timedelta(days=day)
-        for day in range((whole.end - whole.start).days - length + 1)
-    ]
-    if weekday is not None:
-        starts = [start for start in starts if start.weekday() == weekday]
-    step = length if unit == "week" else 1
-    place = (_ORDINALS[ordinal] - 1) * step if ordinal != "last" else len(starts) - 1
-    return days_from(starts[place], length) if 0 <= place < len(starts) else None
-
-
-def _quarter(match: re.Match[str], asked: Asked) -> Period:
+def _quarter(match: re.Match[str], asked: Asked) -> Period | None:
     """A quarter of the calendar year, such as Q3 or "the first quarter of 2026"."""
-    named = match["quarter"].casefold()
-    number = int(named) if named.isdecimal() else _ORDINALS[named]
-    first = asked.today.replace(month=3 * number - 2, day=1)
-    if year := _optional(match, "year"):
-        return _months(first.replace(year=int(year)), 3)
-    if first > asked.now and not asked.ahead:
-        first = in_year(first, -1)
-    elif asked.ahead and _shifted(first, 3) <= asked.now:
-        first = in_year(first, 1)
-    return _months(first, 3)
-
-
-def _weekend(_: re.Match[str], asked: Asked) -> Period:
-    """ "Over the weekend": the latest one that has begun, or the coming one."""
-    saturday = asked.today + timedelta(days=5 - asked.today.weekday())
-    if saturday > asked.now and not asked.ahead:
-        saturday -= timedelta(weeks=1)
-    return days_from(saturday, 2)
+    named = _said(match, "quarter")
+    month = 3 * (int(named) if named.isdecimal() else _ordinal(named)) - 2
+    return _yearly(match, asked, lambda first: months_from(first.replace(month=month), 3))
 
 
 def _days_of_month(match: re.Match[str], asked: Asked) -> Period | None:
     """ "Between 3 and 5 November": two days of one month."""
-    month, first, last = _month_number(match["month"]), int(match["day"]), int(match["until"])
-    start = _dated(match, asked, month, first)
-    return Period(start, start.replace(day=last) + timedelta(days=1)) if last >= first else None
+    month, first, last = _month_number(match), int(match["day"]), int(match["until"])
+
+    def of_year(january: datetime) -> Period:
+        start = january.replace(month=month, day=first)
+        return Period(start, start.replace(day=last) + timedelta(days=1))
+
+    return _yearly(match, asked, of_year) if last >= first else None
 
 
-def days_from(start: datetime, days: int) -> Period:
-    return Period(start, start + timedelta(days=days))
-
-
-def _months(first: datetime, months: int) -> Period:
-    """So many calendar months from the first of one."""
-    return Period(first, _shifted(first, months))
-
-
-def _shifted(first: datetime, months: int) -> datetime:
-    index = first.year * 12 + first.month - 1 + months
-    return first.replace(year=index // 12, month=index % 12 + 1)
-
-
-def _month_number(name: str) -> int:
-    return next(n for n, month in enumerate(_MONTHS, start=1) if month[:3] == name.casefold()[:3])
-
-
-def _nearest_year(asked: Asked, month: int, day: int = 1) -> datetime:
-    """The latest such day that has come, or the next one for who looks ahead."""
-    start = asked.today.replace(month=month, day=day)
-    if asked.ahead and (start.month, start.day) < (asked.today.month, asked.today.day):
-        return start if month == asked.today.month and day == 1 else in_year(start, 1)
-    return start if asked.ahead or start <= asked.now else in_year(start, -1)
-
-
-def _dated(match: re.Match[str], asked: Asked, month: int, day: int = 1) -> datetime:
-    """Such a day of the year that is named; without one, the nearest."""
-    if year := _optional(match, "year"):
-        return asked.today.replace(year=int(year), month=month, day=day)
-    return _nearest_year(asked, month, day)
-
-
-def in_year(start: datetime, years: int) -> datetime:
-    return start.replace(year=start.year + years)
+def _month_number(match: re.Match[str]) -> int:
+    name = _said(match, "month")[:3]
+    return next(n for n, month in enumerate(_MONTHS, start=1) if month[:3] == name)
 
 
 def _calendar_day(match: re.Match[str], asked: Asked) -> Period | None:
-    ordinal = _optional(match, "ordinal")
+    ordinal = _said(match, "ordinal")
     is_plain = not match["year"] and not match["th"] and not ordinal
     if is_plain and match["month"] in ("may", "march"):
         return None  # "8 may fail"
-    day = _DAYS.index(ordinal.casefold()) + 1 if ordinal else int(match["day"])
-    return days_from(_dated(match, asked, _month_number(match["month"]), day), 1)
+    month, day = _month_number(match), _ordinal(ordinal) if ordinal else int(match["day"])
+    return _yearly(match, asked, lambda first: days_from(first.replace(month=month, day=day), 1))
 
 
 def _iso_day(match: re.Match[str], asked: Asked) -> Period:
@@ -284,96 +241,62 @@ def _slashed_day(match: re.Match[str], asked: Asked) -> Period | None:
     return days_from(asked.today.replace(year=int(match["year"]), month=month, day=day), 1)
 
 
-def _feast(match: re.Match[str], asked: Asked) -> Period:
-    name = " ".join(match["feast"].casefold().replace("\u2019", "'").split())
+def _feast(match: re.Match[str], asked: Asked) -> Period | None:
+    name = _said(match, "feast").replace("\u2019", "'")
     if name in _FEASTS:
-        return days_from(_dated(match, asked, *_FEASTS[name]), 1)
+        month, day = _FEASTS[name]
+        return _yearly(
+            match, asked, lambda first: days_from(first.replace(month=month, day=day), 1)
+        )
     shift, days = _EASTER_FEASTS[name]
-    if named := _optional(match, "year"):
-        return days_from(_easter(asked.today, int(named)) + timedelta(days=shift), days)
-    this = asked.today.year
-    starts = [_easter(asked.today, this + n) + timedelta(days=shift) for n in (-1, 0, 1)]
-    if asked.ahead:
-        return days_from(next(start for start in starts if start >= asked.today), days)
-    return days_from(max(start for start in starts if start <= asked.now), days)
-
-
-def _easter(day: datetime, year: int) -> datetime:
-    """Easter Sunday of a year of the Gregorian calendar, at the hour and in the time zone of a day
-    (the anonymous algorithm of Nature, 1876, as Jean Meeus gives it)."""
-    golden, century = year % 19, year // 100
-    moon = (
-        19 * golden + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15
-    ) % 30
-    sunday = (32 + 2 * (century % 4) + 2 * (year % 100 // 4) - moon - year % 4) % 7
-    late = (golden + 11 * moon + 22 * sunday) // 451
-    month, before = divmod(moon + sunday - 7 * late + 114, 31)
-    return day.replace(year=year, month=month, day=before + 1)
+    return _yearly(
+        match, asked, lambda first: days_from(easter(first) + timedelta(days=shift), days)
+    )
 
 
 def _day_of_month(match: re.Match[str], asked: Asked) -> Period | None:
     """ "The 5th", of the month that is named, or the nearest."""
-    first, day = asked.today.replace(day=1), int(match["day"])
-    if which := _optional(match, "which"):
-        shift = {"last": -1, "next": 1}.get(which.casefold(), 0)
-        return days_from(_shifted(first, shift).replace(day=day), 1)
-    for months in (0, 1, 2) if asked.ahead else (0, -1, -2):
-        month = _months(_shifted(first, months), 1)
-        start = month.start + timedelta(days=day - 1)
-        if start < month.end and (start >= asked.today if asked.ahead else start <= asked.now):
-            return days_from(start, 1)
-    return None
+    day, which = int(match["day"]), _said(match, "which")
+    if not which:
+        return day_of_month(asked, day)
+    return days_from(calendar_unit(asked, "month", _SHIFTS[which]).start.replace(day=day), 1)
 
 
-def _month(match: re.Match[str], asked: Asked) -> Period:
-    return _months(_dated(match, asked, _month_number(match["month"])), 1)
+def _month(match: re.Match[str], asked: Asked) -> Period | None:
+    month = _month_number(match)
+    return _yearly(match, asked, lambda first: months_from(first.replace(month=month), 1))
 
 
-def _season(match: re.Match[str], asked: Asked) -> Period:
-    month, which = _SEASONS[match["season"].casefold()], _optional(match, "which")
-    if which is None:
-        return _months(_dated(match, asked, month), 3)
-    latest = _nearest_year(Asked(asked.now), month)
-    over = _shifted(latest, 3) <= asked.now
-    shift = {"last": 0 if over else -1, "next": 1, "this": 1 if over else 0}[which.casefold()]
-    return _months(in_year(latest, shift), 3)
+def _season(match: re.Match[str], asked: Asked) -> Period | None:
+    month = _SEASONS[_said(match, "season")]
+    return _yearly(match, asked, lambda first: months_from(first.replace(month=month), 3))
+
+
+def _year(match: re.Match[str], asked: Asked) -> Period | None:
+    return _yearly(match, asked, lambda first: months_from(first, 12))
 
 
 def _named_day(match: re.Match[str], asked: Asked) -> Period:
-    shift = {"yesterday": -1, "today": 0, "this": 0, "tomorrow": 1}[match["named"].casefold()]
-    return _part_of(asked.today + timedelta(days=shift), _optional(match, "part"))
+    shift = {"last": -1, "yesterday": -1, "tomorrow": 1}.get(_said(match, "named"), 0)
+    return _part_of(asked.today + timedelta(days=shift), match)
 
 
-def _part_of(day: datetime, part: str | None) -> Period:
-    if part is None:
-        return days_from(day, 1)
-    start, end = _PARTS[part.casefold()]
+def _part_of(day: datetime, match: re.Match[str]) -> Period:
+    """A day, or the part of it that is named."""
+    start, end = _PARTS.get(_said(match, "part"), _WHOLE_DAY)
     return Period(day + timedelta(hours=start), day + timedelta(hours=end))
 
 
-def _night(match: re.Match[str], asked: Asked) -> Period:
-    shift = 0 if match[0].casefold().endswith("tonight") else -1
-    return _part_of(asked.today + timedelta(days=shift), "night")
-
-
 def _weekday(match: re.Match[str], asked: Asked) -> Period:
-    number = _WEEKDAYS.index(match["weekday"].casefold())
-    back = (asked.today.weekday() - number) % 7  # 0 is today
-    which = (match["which"] or "").casefold()
-    if which in ("last", "previous"):
-        shift = -(back or 7)
-    elif which in ("next", "coming") or (not which and asked.ahead):
-        shift = (7 - back) if back or which else 0
-    elif which == "this":
-        shift = number - asked.today.weekday()
-    else:
-        shift = -back
-    return _part_of(asked.today + timedelta(days=shift), match["part"])
+    number = _WEEKDAYS.index(_said(match, "weekday"))
+    return _part_of(nearest_weekday(asked, number, _said(match, "which")), match)
 
 
 _SHIFTS: Final = {
     "the": 0,
     "this": 0,
+    "last": -1,
+    "previous": -1,
     "next": 1,
     "coming": 1,
     "after next": 2,
@@ -382,41 +305,26 @@ _SHIFTS: Final = {
 
 
 def _calendar_unit(match: re.Match[str], asked: Asked) -> Period:
-    which = " ".join(match["which"].casefold().split())
-    shift = _SHIFTS.get(which, -1)
-    today = asked.today
-    monday = today - timedelta(days=today.weekday())
-    unit = match["unit"].casefold()
-    if unit == "week":
-        return days_from(monday + timedelta(weeks=shift), 7)
-    if unit == "weekend":
-        return days_from(monday + timedelta(days=5, weeks=shift), 2)
-    if unit == "month":
-        return _months(_shifted(today.replace(day=1), shift), 1)
-    if unit == "quarter":
-        first = today.replace(month=(today.month - 1) // 3 * 3 + 1, day=1)
-        return _months(_shifted(first, 3 * shift), 3)
-    return _months(in_year(today.replace(month=1, day=1), shift), 12)
+    return calendar_unit(asked, _said(match, "unit"), _SHIFTS[_said(match, "which")])
 
 
 def _weekday_of_week(match: re.Match[str], asked: Asked) -> Period:
     """ "Tuesday of last week"."""
-    shift = _SHIFTS.get(match["which"].casefold(), -1)
-    days = _WEEKDAYS.index(match["weekday"].casefold()) - asked.today.weekday() + 7 * shift
-    return days_from(asked.today + timedelta(days=days), 1)
+    number, shift = _WEEKDAYS.index(_said(match, "weekday")), _SHIFTS[_said(match, "which")]
+    return days_from(weekday_of_week(asked, number, shift), 1)
 
 
 def _rest_of_unit(match: re.Match[str], asked: Asked) -> Period:
     """ "Earlier this month", "later this week"."""
     whole = _calendar_unit(match, asked)
-    if match["rest"].casefold() == "earlier":
+    if _said(match, "rest") == "earlier":
         return Period(whole.start, asked.now + INSTANT)
     return Period(asked.now, whole.end)
 
 
 def _next_units(match: re.Match[str], asked: Asked) -> Period | None:
     """The next so many units."""
-    return Period(asked.now, asked.now + number_in(match["count"]) * length_of(match["unit"]))
+    return Period(asked.now, asked.now + _length_in(match))
 
 
 def _units_ahead(match: re.Match[str], asked: Asked) -> Period | None:
@@ -426,26 +334,26 @@ def _units_ahead(match: re.Match[str], asked: Asked) -> Period | None:
 
 def _last_units(match: re.Match[str], asked: Asked) -> Period:
     """The last so many units, or the last one, up to now."""
-    length = number_in(_optional(match, "count")) * length_of(match["unit"])
-    return Period(asked.now - length, asked.now + INSTANT)
+    return Period(asked.now - _length_in(match), asked.now + INSTANT)
 
 
 def _ago(match: re.Match[str], asked: Asked) -> Period:
     """Around a time so long ago, as exactly as it was said: "three days ago" is a day, "three
     hours ago" an hour and a half before and after, "a few days ago" one to six days ago."""
-    count, unit = number_in(match["count"]), match["unit"].casefold()
-    length = length_of(unit)
-    if " ".join(match["count"].casefold().split()) in _VAGUE:
-        return Period(asked.now - 2 * count * length, asked.now - length + INSTANT)
+    count, unit = number_in(match["count"]), _said(match, "unit")
+    if _said(match, "count") in _VAGUE:
+        return Period(asked.now - 2 * _length_in(match), asked.now - length_of(unit) + INSTANT)
     if unit == "day":
-        return days_from(asked.today - count * length, 1)
+        return days_from(asked.today - _length_in(match), 1)
     if unit in ("fortnight", "week"):
-        return days_from(asked.today - count * length - timedelta(days=3), 7)
-    if unit == "month":
-        return _months(_shifted(asked.today.replace(day=1), -count), 1)
-    if unit == "year":
-        return _months(in_year(asked.today.replace(month=1, day=1), -count), 12)
-    return Period(asked.now - 1.5 * count * length, asked.now - 0.5 * count * length)
+        return days_from(asked.today - _length_in(match) - timedelta(days=3), 7)
+    if unit in ("month", "year"):
+        return calendar_unit(asked, unit, -count)
+    return Period(asked.now - 1.5 * _length_in(match), asked.now - 0.5 * _length_in(match))
+
+
+def _length_in(match: re.Match[str]) -> timedelta:
+    return number_in(_said(match, "count")) * length_of(match["unit"])
 
 
 def number_in(words: str | None) -> int:
@@ -483,7 +391,7 @@ _WHOLES: Final = (
     Form(rf"(?P<month>{_MONTH})\.?(?:,?\s+(?:of\s+)?{_YEAR})?", _month),
     Form(rf"{_SEASON}(?:\s+(?:of\s+)?{_YEAR})?", _season),
     Form(rf"(?P<which>last|next|this)\s+{_SEASON}", _season),
-    Form(_YEAR, lambda match, asked: _months(_dated(match, asked, 1), 12)),
+    Form(_YEAR, _year),
     Form(
         r"(?P<which>the|this|last|next|previous|coming)\s+(?P<unit>week|month|quarter|year)",
         _calendar_unit,
@@ -493,7 +401,7 @@ _WHOLES: Final = (
 _WHOLE: Final = rf"(?P<whole>{_any_of(_WHOLES)})"
 _PIECES: Final = (
     r"(?:first|second|last)\s+half|beginning|start|middle|end"
-    rf"|(?:{'|'.join(_ORDINALS)}|last)\s+(?:day|week|weekend|{'|'.join(_WEEKDAYS)})"
+    rf"|(?:{'|'.join(_DAYS[:4])}|last)\s+(?:day|week|weekend|{'|'.join(_WEEKDAYS)})"
     rf"|(?:first|last)\s+(?:\d\d?|{NUMBER_WORDS})\s+(?:days|weeks|months)"
 )
 _DATES: Final = (
@@ -523,7 +431,7 @@ _DATES: Final = (
     Form(rf"(?P<named>yesterday|tomorrow)(?:\s+(?P<part>{_PART}))?", _named_day),
     Form(r"(?:earlier\s+)?(?P<named>today)", _named_day),
     Form(r"(?P<named>this)\s+(?P<part>morning|afternoon|evening)", _named_day),
-    Form(r"last\s+night|tonight", _night),
+    Form(r"(?P<named>last(?=\s)|to(?=n))\s*(?P<part>night)", _named_day),
     Form(rf"{_WEEKDAY}\s+(?:of\s+)?(?P<which>last|this|next)\s+week", _weekday_of_week),
     Form(rf"(?P<which>last|this|next)\s+week(?:['\u2019]s|\s+on)?\s+{_WEEKDAY}", _weekday_of_week),
     Form(
@@ -542,7 +450,7 @@ _DATES: Final = (
         r"(?P<which>last|this|next|previous|coming)\s+(?P<unit>week|weekend|month|quarter|year)",
         _calendar_unit,
     ),
-    Form(rf"(?:last|next)\s+(?P<month>{'|'.join(_MONTHS)})", _month),
+    Form(rf"(?P<which>last|next)\s+(?P<month>{'|'.join(_MONTHS)})", _month),
     Form(rf"{_COUNT}\s+{_UNIT}\s+ago", _ago),
 )
 """Dates that need no other word."""
@@ -550,7 +458,7 @@ _NTH_DAY: Final = Form(_NTH + _LAST_WORD, _day_of_month)
 _BARE: Final = (
     Form(rf"(?P<month>{'|'.join(_MONTHS)})", _month),
     Form(_SEASON, _season),
-    Form(_YEAR, lambda match, asked: _months(_dated(match, asked, 1), 12)),
+    Form(_YEAR, _year),
     Form(_FEAST, _feast),
 )
 """Dates only beside a preposition: otherwise a person's name, a verb, a number."""
@@ -650,7 +558,10 @@ _SINGLES: Final = (
     (_lead(r"(?:in|during|throughout)\s+(?:the\s+)?"), _BARE),
     (_lead(r"(?:on|from|of|for)\s+the\s+"), (_NTH_DAY,)),
     (_lead(r"(?:(?:in|within|over|during|for|from)\s+)?(?:the\s+)?"), _SPANS),
-    (_lead(r"(?:over|during|on|at)\s+the\s+"), (Form("weekend", _weekend),)),
+    (
+        _lead(r"(?:over|during|on|at)\s+the\s+"),
+        (Form("weekend", lambda _, asked: latest_weekend(asked)),),
+    ),
     (_lead(r"(?:between|from|on)\s+(?:the\s+)?"), _TWO_DAYS),
     (_lead(r"over\s+(?:the\s+)?"), (Form(_SEASON, _season),)),
     (_lead(r"(?:at|on|over)\s+"), (Form(_FEAST, _feast),)),

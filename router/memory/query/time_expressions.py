@@ -17,18 +17,15 @@ from typing import Final
 from router.memory.model import Period
 from router.memory.query.dates import (
     BEGINS,
-    INSTANT,
     NUMBER_WORDS,
-    Asked,
     Expression,
     checked,
     date_at,
     dates_in,
-    days_from,
-    in_year,
     length_of,
     number_in,
 )
+from router.memory.query.periods import INSTANT, Asked, days_from
 
 MAX_PLAN_CHARACTERS: Final = 2_000
 _AROUND: Final = timedelta(days=5)
@@ -83,9 +80,13 @@ def _relations_in(text: str, asked: Asked) -> Iterator[Expression]:
                 yield Expression(period, (lead.start(), point.span[1]))
 
 
+def _in_year(start: datetime, years: int) -> datetime:
+    return start.replace(year=start.year + years)
+
+
 def _from_to(first: Period, last: Period) -> Period:
     # "between November and February": it began the year before.
-    return Period(first.start if first.start < last.end else in_year(first.start, -1), last.end)
+    return Period(first.start if first.start < last.end else _in_year(first.start, -1), last.end)
 
 
 def _since(_: re.Match[str], point: Expression, asked: Asked) -> Period:
@@ -94,7 +95,7 @@ def _since(_: re.Match[str], point: Expression, asked: Asked) -> Period:
 
 def _after(_: re.Match[str], point: Expression, asked: Asked) -> Period:
     start, until = point.period.end, asked.now + INSTANT
-    return Period(start, until if start < until else in_year(start, 1))
+    return Period(start, until if start < until else _in_year(start, 1))
 
 
 def _beside(lead: re.Match[str], point: Expression, _: Asked) -> Period:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from memory.remembered import NOW
 
 from router.memory.model import Period
-from router.memory.query.dates import Asked, dates_in
+from router.memory.query.dates import dates_in
+from router.memory.query.periods import Asked
 
 
 def read(text: str, *, ahead: bool = False, now: datetime = NOW) -> list[Period]:

@@ -1,0 +1,156 @@
+"""Stretches of the calendar: a month, the last Friday of it, Easter, the week before last.
+
+Days, weeks (from Monday), months and years are those of the calendar in the time zone of who asks.
+Of what every year has, such as March, the latest one that has begun is meant, or the first one that
+is not over where the sentence looks ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from router.memory.model import Period
+
+INSTANT: Final = timedelta(seconds=1)
+"""A period that lasts until now includes what is remembered at this very moment."""
+WEEKEND: Final = 5
+"""The weekday that it begins on; Monday is 0."""
+_YEARS_LOOKED_AT: Final = 10
+"""From the one before: 29 February may be eight years ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """When the question was put, and whether it looks ahead."""
+
+    now: datetime
+    ahead: bool = False
+
+    @property
+    def today(self) -> datetime:
+        return self.now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def days_from(start: datetime, days: int) -> Period:
+    return Period(start, start + timedelta(days=days))
+
+
+def months_from(first: datetime, months: int) -> Period:
+    """So many calendar months from the first of one."""
+    return Period(first, shifted(first, months))
+
+
+def shifted(first: datetime, months: int) -> datetime:
+    """The first of a month so many months later."""
+    index = first.year * 12 + first.month - 1 + months
+    return first.replace(year=index // 12, month=index % 12 + 1)
+
+
+def of_each_year(
+    asked: Asked, of_year: Callable[[datetime], Period], *, year: str = "", which: str = ""
+) -> Period | None:
+    """Of what every year has: that of the year named, or the "last", "this" or "next" one.
+    Otherwise the latest that has begun, or the first that is not over for who looks ahead.
+
+    Args:
+        of_year: what the year has that begins on a day.
+    """
+    first = asked.today.replace(month=1, day=1)
+    if year:
+        return of_year(first.replace(year=int(year)))
+
+    def in_turn(start: int, step: int) -> Iterator[Period]:
+        for shift in range(start, start + step * _YEARS_LOOKED_AT, step):
+            with suppress(ValueError):  # this year has no 29 February
+                yield of_year(first.replace(year=first.year + shift))
+
+    if which == "next":
+        found = (period for period in in_turn(0, 1) if period.start > asked.now)
+    elif which == "last":
+        found = (period for period in in_turn(0, -1) if period.end <= asked.now)
+    elif which == "this" or asked.ahead:
+        found = (period for period in in_turn(-1, 1) if period.end > asked.now)
+    else:
+        found = (period for period in in_turn(0, -1) if period.start <= asked.now)
+    return next(found, None)
+
+
+def day_of_month(asked: Asked, day: int) -> Period | None:
+    """The latest such day that has come, or the next one for who looks ahead."""
+    first = asked.today.replace(day=1)
+    for months in (0, 1, 2) if asked.ahead else (0, -1, -2):
+        month = months_from(shifted(first, months), 1)
+        start = month.start + timedelta(days=day - 1)
+        if start < month.end and (start >= asked.today if asked.ahead else start <= asked.now):
+            return days_from(start, 1)
+    return None
+
+
+def weekday_of_week(asked: Asked, weekday: int, weeks: int) -> datetime:
+    """A day of the week that is so many weeks away."""
+    return asked.today + timedelta(days=weekday - asked.today.weekday() + 7 * weeks)
+
+
+def nearest_weekday(asked: Asked, weekday: int, which: str) -> datetime:
+    """The "last", "this" or "next" one, or the latest, or the coming one for who looks ahead."""
+    back = (asked.today.weekday() - weekday) % 7  # 0 is today
+    if which == "this":
+        return weekday_of_week(asked, weekday, 0)
+    if which in ("last", "previous"):
+        shift = -(back or 7)
+    elif which in ("next", "coming") or asked.ahead:
+        shift = (7 - back) if back or which else 0
+    else:
+        shift = -back
+    return asked.today + timedelta(days=shift)
+
+
+def latest_weekend(asked: Asked) -> Period:
+    """The latest one that has begun, or the coming one for who looks ahead."""
+    saturday = weekday_of_week(asked, WEEKEND, 0)
+    is_to_come = saturday > asked.now and not asked.ahead
+    return days_from(saturday - timedelta(weeks=is_to_come), 2)
+
+
+def calendar_unit(asked: Asked, unit: str, shift: int) -> Period:
+    """The week, weekend, month, quarter or year that is so many of them away."""
+    today = asked.today
+    if unit == "week":
+        return days_from(weekday_of_week(asked, 0, shift), 7)
+    if unit == "weekend":
+        return days_from(weekday_of_week(asked, WEEKEND, shift), 2)
+    if unit == "month":
+        return months_from(shifted(today.replace(day=1), shift), 1)
+    if unit == "quarter":
+        first = today.replace(month=(today.month - 1) // 3 * 3 + 1, day=1)
+        return months_from(shifted(first, 3 * shift), 3)
+    return months_from(today.replace(year=today.year + shift, month=1, day=1), 12)
+
+
+def nth_of(whole: Period, number: int, length: int, weekday: int | None) -> Period | None:
+    """Of a longer time the first (1), second, ... or last (0) so many days from a weekday on, or
+    from any day; weeks follow each other."""
+    starts = [
+        start
+        for day in range((whole.end - whole.start).days - length + 1)
+        if weekday in (None, (start := whole.start + timedelta(days=day)).weekday())
+    ]
+    place = (number - 1) * (length if weekday is None else 1) if number else len(starts) - 1
+    return days_from(starts[place], length) if 0 <= place < len(starts) else None
+
+
+def easter(first: datetime) -> datetime:
+    """Easter Sunday of the year that begins on a day (the anonymous algorithm of Nature, 1876, for
+    the Gregorian calendar, as Jean Meeus gives it)."""
+    golden, century = first.year % 19, first.year // 100
+    moon = (
+        19 * golden + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15
+    ) % 30
+    sunday = (32 + 2 * (century % 4) + 2 * (first.year % 100 // 4) - moon - first.year % 4) % 7
+    late = (golden + 11 * moon + 22 * sunday) // 451
+    month, before = divmod(moon + sunday - 7 * late + 114, 31)
+    return first.replace(month=month, day=before + 1)
