@@ -7,11 +7,12 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from router.errors import StoreError, UnknownSkill
-from router.events import Degraded, Events
+from router.errors import UnknownSkill
+from router.events import Events
 from router.learning.evidence import open_evidence
 from router.learning.learner import Learner
 from router.learning.peers import Peers
@@ -52,7 +53,9 @@ class Components:
         store: the vectors that every snapshot's index is made from.
         llm: stage 3.
         listings: finds skills that are not installed; opens nothing before it is asked.
-        learner: what is learnt from answers; None where that is switched off, or cannot be kept.
+        learner: what is learnt from answers; None where that is switched off or cannot be kept.
+        open_learner: opens the evidence, and gives the learner, which has not begun. It gives None
+            where learning is switched off, and raises ``StoreError`` where the file cannot be used.
         classifier: says which memory layers a request needs.
     """
 
@@ -61,6 +64,7 @@ class Components:
     llm: LLMStage
     listings: ListingIndex
     learner: Learner | None
+    open_learner: Callable[[], Learner | None]
     classifier: QueryClassifier
 
 
@@ -160,7 +164,8 @@ def assemble(
         store,
         LLMStage(models, settings=settings.llm, events=events),
         ListingIndex(settings.listings, encoder=encoder, state_dir=settings.state_dir),
-        _learner(settings, encoder, events, has_llm=bool(models), peers=peers),
+        None,
+        partial(_learner, settings, encoder, events, has_llm=bool(models), peers=peers),
         QueryClassifier(encoder=encoder),
     )
     return Snapshot(
@@ -192,17 +197,10 @@ def shared_embeddings(settings: Settings, encoder: Encoder) -> EmbeddingCache | 
 def _learner(
     settings: Settings, encoder: Encoder, events: Events, *, has_llm: bool, peers: Peers | None
 ) -> Learner | None:
-    """The learner. Where its file cannot be used there is none, because answers matter more."""
     if not settings.learning.enabled:
         return None
-    try:
-        store = open_evidence(settings, clock=time.time)
-    except StoreError as error:
-        _log.error("nothing is learnt: %s", error)
-        events.emit(Degraded("evidence", str(error)))
-        return None
     return Learner(
-        store,
+        open_evidence(settings, clock=time.time),
         settings.learning,
         encoder,
         has_llm=has_llm,

@@ -12,18 +12,21 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from router.errors import ForkedProcess
-from router.events import Events, Reloaded
+from router.errors import ForkedProcess, StoreError
+from router.events import Events, OptionalPart, Reloaded
 from router.flight import BackgroundTasks, in_thread
 from router.loop_thread import OwnLoop
+from router.stages.answers import LocalAnswers
 
 if TYPE_CHECKING:
     from router.cluster.cluster import Cluster
     from router.components import Snapshot
+    from router.learning.learner import Learner
     from router.skills.changes import CatalogChange
     from router.skills.manager import SkillManager
     from router.skills.observers import CatalogObserver
@@ -32,6 +35,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _log: Final = logging.getLogger(__name__)
+
+RETRY_SECONDS: Final = 5.0
+"""The pause before a store that could not be opened is tried again; the next is twice as long."""
+LONGEST_PAUSE_SECONDS: Final = 300.0
 
 
 class Runtime:
@@ -119,17 +126,18 @@ class Runtime:
 
         if self._first is None:
             await in_thread(build, executor=self._builder)
-        first = _opened(self._first)
-        parts = first.parts
-        steps: list[Callable[[], Awaitable[None]]] = [self._cache.open]
-        if parts.learner is not None:
-            steps.append(partial(parts.learner.begin, first.catalog))
+        steps = [self._cache.open, self._begin_learning_or_later]
         if self._cluster is not None:
-            sources = parts.registry.sources
-            steps.append(partial(self._cluster.begin, first.catalog, parts.learner, sources))
+            steps.append(partial(self._begin_together, self._cluster))
         for step in steps[self._steps_done :]:  # when one fails, the next caller goes on with it
             await step()
             self._steps_done += 1
+        first = _opened(self._first)
+        parts = first.parts
+        if parts.store.fault:
+            self._open_later("vectors", parts.store.fault, partial(in_thread, parts.store.reopen))
+        if isinstance(self._cache, LocalAnswers) and (fault := self._cache.fuzzy.fault):
+            self._open_later("answers", fault, partial(in_thread, self._cache.fuzzy.reopen))
         self._manager = SkillManager(
             parts.registry,
             install=self._apply,
@@ -138,12 +146,80 @@ class Runtime:
         )
         return first
 
+    async def _begin_together(self, cluster: Cluster) -> None:
+        first = _opened(self._first)
+        await cluster.begin(first.catalog, first.parts.learner, first.parts.registry.sources)
+
+    async def _begin_learning_or_later(self) -> None:
+        try:
+            await self._begin_learning()
+        except StoreError as error:  # answers matter more
+            self._open_later("evidence", str(error), self._learn_late)
+
+    async def _begin_learning(self) -> None:
+        """Open the evidence and go on from it."""
+        from router.skills.changes import CatalogChange
+
+        on = _opened(self.snapshot or self._first)
+        opened: list[Learner | None] = []  # by the thread itself: the caller may be cancelled
+        begun = False
+        try:
+            await in_thread(lambda: opened.append(on.parts.open_learner()))
+            (learner,) = opened
+            if learner is None:
+                return
+            await learner.begin(on.catalog)
+            begun = not self.closed
+        finally:
+            if not begun and opened and opened[0] is not None:
+                await opened[0].aclose()
+        if not begun:
+            return
+        now = _opened(self.snapshot or self._first)
+        if now.catalog is not on.catalog:
+            learner.catalog_changed(CatalogChange.between(on.catalog, now.catalog))
+        now = replace(now, parts=replace(now.parts, learner=learner))
+        if self.snapshot is None:
+            self._first = now
+        else:
+            self.snapshot = now
+
+    async def _learn_late(self) -> None:
+        await self._begin_learning()
+        learner = self.current.parts.learner
+        if self._cluster is not None and learner is not None:
+            await self._cluster.learn_late(learner)
+
+    def _open_later(self, name: str, fault: str, again: Callable[[], Awaitable[None]]) -> None:
+        """Go on without a store, which is tried again in the background until it opens."""
+        _log.error("going on without the store of %s, which is tried again: %s", name, fault)
+        part = OptionalPart(name, self._events)
+        part.failed(fault)
+        self.background.run(self._keep_opening(name, part, again))
+
+    async def _keep_opening(
+        self, name: str, part: OptionalPart, again: Callable[[], Awaitable[None]]
+    ) -> None:
+        pause = RETRY_SECONDS
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                await again()
+            except StoreError as error:
+                part.failed(str(error))
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+                continue
+            _log.warning("the store of %s is used again", name)
+            part.worked()
+            return
+
     async def _apply(self, change: CatalogChange) -> None:
         """Build the next snapshot aside, and put it in place."""
         began = perf_counter()
         before = self.current
         after = await in_thread(lambda: before.updated(change.after), executor=self._builder)
-        self.snapshot = after
+        # Evidence may have come back meanwhile.
+        self.snapshot = after = replace(after, parts=self.current.parts)
         if after.parts.learner is not None:
             after.parts.learner.catalog_changed(change)
         if self._events.listening:

@@ -30,8 +30,11 @@ from servers.openai_server import HeldServer, completion
 
 from router import Decision, EncoderError, SemanticRouter, Settings, Stage
 from router.components import shared_embeddings
+from router.events import Degraded, Event, Recovered
+from router.learning.evidence import evidence_file
 from router.retrieval.documents import SkillDocument
 from router.retrieval.embedding_chroma import ChromaCache
+from router.retrieval.vectors import embeddings_folder
 from router.skills.changes import CatalogChange
 from router.skills.enrichment import Enrichment
 
@@ -367,3 +370,48 @@ async def test_a_file_of_enrichments_given_as_an_argument_is_used(
         enrichment = router.catalog.get("git").enrichment
     assert enrichment is not None
     assert enrichment.requests == ("fold my laundry",)
+
+
+@pytest.mark.parametrize("part", ["evidence", "answers", "vectors"])
+async def test_a_store_that_could_not_be_opened_is_named_tried_again_and_used_again(
+    part: str, skills: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("router.runtime.RETRY_SECONDS", 0.01)
+    state = tmp_path / "state"
+    settings = settings_for(state)
+    file = {
+        "evidence": evidence_file(settings.evidence_directory),
+        "answers": state / "fuzzy.sqlite3",
+        "vectors": embeddings_folder(state) / "embeddings.sqlite3",
+    }[part]
+    file.mkdir(parents=True)  # a folder cannot be opened
+    told: list[Event] = []
+    failed_again, back = asyncio.Event(), asyncio.Event()
+
+    def hear(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, Recovered):
+            back.set()
+        elif sum(isinstance(one, Degraded) for one in told) > 1:
+            failed_again.set()
+
+    router = router_over(skills, state)
+    router.events.subscribe(hear)
+    async with router:
+        result = await router.route(SQUASH)
+        assert summary(result) == (Decision.ROUTE, ("git",))
+        async with asyncio.timeout(WAIT_SECONDS):
+            await failed_again.wait()
+            file.rmdir()
+            await back.wait()
+        assert {e.part for e in told if isinstance(e, Degraded | Recovered)} == {part}
+        if part == "evidence":
+            result = await router.route("rebase my branch on main")
+            await router.feedback(result.id, ["testing"])
+    async with router_over(skills, state) as router:
+        if part == "evidence":
+            assert router.learner.status()["examples"]["feedback"] == 1
+        if part == "answers":
+            assert (await router.route(SQUASH)).stage is Stage.FUZZY
+        if part == "vectors":
+            assert (await router.open()).index.encoded == 0

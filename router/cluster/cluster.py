@@ -64,6 +64,11 @@ class Cluster:
         if learner is not None:
             self.learning.begin(learner)
 
+    async def learn_late(self, learner: Learner) -> None:
+        """Share a learner that there was not yet when this process began; raises as ``begin``."""
+        await self.learning.open()
+        self.learning.begin(learner)
+
     def follow_skills(self, manager: SkillManager) -> None:
         """From here on what others know of skills and tools changes the catalog."""
         self.enrichment.begin(manager)

@@ -178,6 +178,7 @@ class Learner:
         )
         self._peers = peers
         self._place: AccountPlace | None = None
+        self._taken_up = False  # what was kept before; until then nothing may overwrite it
         self.bound = ErrorBound(settings.max_error, seed=settings.seed)
         self._calibrations: dict[str, Calibration] = {}
         self._calibrated_rows: dict[str, None] = {}  # oldest first
@@ -225,6 +226,7 @@ class Learner:
             _log.warning("beginning anew, with all examples: the state is not readable: %s", error)
             self.bound = ErrorBound(self._settings.max_error, seed=self._settings.seed)
             self._calibrations, self._calibrated_rows = {}, {}
+        self._taken_up = True
         self._changed(known.skills, self._described, {*known.skills, *self._described})
         await self.trainer.begin()
 
@@ -604,7 +606,7 @@ class Learner:
 
     async def _save(self) -> None:
         known, place = self._known, self._place
-        if known is None or place is None:
+        if known is None or place is None or not self._taken_up:
             return
         known = replace(known, skills=self._described, used=self._store.now)
         states: dict[str, Any] = {

@@ -12,7 +12,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -67,6 +67,8 @@ class EmbeddingFile:
         self._path = path
         self._clock = clock
         self._lock = threading.Lock()
+        self.fault = ""
+        """Why the vectors are kept in memory; empty where they are in the file."""
         self._db = self._opened(verified=False)
 
     @property
@@ -195,15 +197,38 @@ class EmbeddingFile:
                     self._db = self._opened(verified=True)  # set aside, and begun anew
                 raise StoreError(self._path, f"vectors cannot be kept: {error}") from error
 
+    def reopen(self) -> None:
+        """Try again to open a file that could not be opened, and put into it what was kept in
+        memory meanwhile.
+
+        Raises:
+            StoreError: it still cannot be opened.
+        """
+        if not self.fault:
+            return
+        db = self._connected(verified=False)
+        with self._lock:
+            held, self._db, self.fault = self._db, db, ""
+        with closing(held):
+            kept = "SELECT identity, key, vector FROM vectors JOIN encoders ON encoder = id"
+            for encoder, key, vector in held.execute(kept):
+                if (array := _array(vector)) is not None:
+                    self.put(encoder, {key: array})
+            self.keep_analyses(dict(held.execute("SELECT key, analysis FROM analyses")))
+
     def _opened(self, *, verified: bool) -> sqlite3.Connection:
+        try:
+            return self._connected(verified=verified)
+        except StoreError as error:
+            self.fault = str(error)
+            _log.warning("vectors are kept in memory only, and made anew at each start: %s", error)
+            return in_memory(_SCHEMA)
+
+    def _connected(self, *, verified: bool) -> sqlite3.Connection:
         def warn(what: str) -> None:
             _log.warning("cached vectors: %s", what)
 
-        try:
-            return opened(self._path, _SCHEMA, durable=False, verified=verified, set_aside=warn)
-        except StoreError as error:
-            _log.warning("vectors are kept in memory only, and made anew at each start: %s", error)
-            return in_memory(_SCHEMA)
+        return opened(self._path, _SCHEMA, durable=False, verified=verified, set_aside=warn)
 
 
 def _bytes(vector: NDArray[np.float32]) -> bytes:

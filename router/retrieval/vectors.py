@@ -63,6 +63,12 @@ class VectorStore:
         self._has_new = False
         self._has_warned = False
         self._closed = False
+        self.reopen = self._file.reopen
+
+    @property
+    def fault(self) -> str:
+        """Why the vectors are kept in memory, until ``reopen``; empty where the file has them."""
+        return self._file.fault
 
     def vectors(
         self,

@@ -39,6 +39,8 @@ from router.text import normalise
 _MAX_COMPARED: Final = 64
 _MAX_EXPLAINED: Final = 1000
 """Misses of longer texts, in characters, are not explained: comparing them would take too long."""
+_MAX_DISCARDED: Final = 10_000
+"""Answers dropped while the file could not be opened that are dropped there when it is back."""
 _MAX_CATALOGS: Final = 64
 """How many catalogs have their marks held in memory."""
 _SYNC_SECONDS: Final = 1.0
@@ -117,7 +119,9 @@ class FuzzyCache:
         self._hits = self._misses = self._evictions = self._expirations = 0
         self.diagnostics: list[str] = []
         """What went wrong with the file, in sentences."""
+        self._path = path
         self._store = Store(path, self.diagnostics)
+        self._discarded: dict[tuple[str, str], None] = {}  # while the file could not be opened
         self._marks: dict[str, bytes] = {}  # of catalogs that this process has kept answers of
         self._opened = False
         self._synced_at = 0.0
@@ -133,6 +137,32 @@ class FuzzyCache:
             self._opened = True
             self._store.open()
             self._sync(self._clock())
+
+    @property
+    def fault(self) -> str:
+        """Why the entries are in memory only, where a file should keep them; empty otherwise."""
+        return self._store.fault
+
+    def reopen(self) -> None:
+        """Try again to open a file that could not be opened. What was learned meanwhile is written
+        to it, and what was dropped meanwhile is dropped there, too.
+
+        Raises:
+            StoreError: it still cannot be opened.
+        """
+        if not self.fault or self._path is None:
+            return
+        db = self._store.connect(self._path)  # nobody waits for this with the lock
+        with self._lock:
+            self._store.use(db)
+            for entry in self._entries.values():
+                self._store.note_use(entry)
+            self._sync(self._clock())
+            for key in self._discarded:
+                if (old := self._entries.get(key)) is not None and old.row is not None:
+                    self._drop(old)
+            self._discarded.clear()
+            self._store.flush()
 
     async def learn(
         self,
@@ -199,9 +229,12 @@ class FuzzyCache:
 
     def discard(self, request: str, context: str) -> None:
         """Drop one answer; written down with the next ``flush`` or ``close``."""
+        key = normalise(request), context
         with self._lock:
-            if (entry := self._entries.get((normalise(request), context))) is not None:
+            if (entry := self._entries.get(key)) is not None:
                 self._drop(entry)
+            if self.fault and len(self._discarded) < _MAX_DISCARDED:
+                self._discarded[key] = None
 
     def flush(self) -> bool:
         """Write down what was learned, used and dropped; whether the file is right now. If not, it

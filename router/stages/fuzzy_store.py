@@ -81,24 +81,34 @@ class Store:
         self._seen_version = -1
         self._last_id = 0
         self._db: sqlite3.Connection | None = None
+        self.fault = ""
+        """Why the file could not be opened; empty where it is open, or where there is none."""
 
     def open(self) -> None:
         """Open the file, if there is to be one."""
-        path = self._path
-        if path is None:
+        if self._path is None:
             return
-        # The cache's own lock keeps the threads apart.
         try:
-            self._db = opened(
-                path,
-                _SCHEMA,
-                durable=False,
-                busy_seconds=BUSY_SECONDS,
-                verified=True,
-                set_aside=lambda what: self._report(f"fuzzy cache: {what}"),
-            )
+            self.use(self.connect(self._path))
         except StoreError as error:
+            self.fault = str(error)
             self._report(f"fuzzy cache works in memory only: {error}")
+
+    def connect(self, path: Path) -> sqlite3.Connection:
+        """A connection to the file. Raises StoreError where it cannot be opened."""
+        # The cache's own lock keeps the threads apart.
+        return opened(
+            path,
+            _SCHEMA,
+            durable=False,
+            busy_seconds=BUSY_SECONDS,
+            verified=True,
+            set_aside=lambda what: self._report(f"fuzzy cache: {what}"),
+        )
+
+    def use(self, db: sqlite3.Connection) -> None:
+        """From now on entries are in the file of this connection, too."""
+        self._db, self.fault = db, ""
 
     def new_rows(self) -> list[_Row]:
         """Readable rows added since the last call, least recently used first, without results."""
