@@ -10,11 +10,11 @@ number that means the same for every layer. It is a logistic function of four si
 * missing names: the share of the query's names, numbers and identifiers that the text does not
   hold. They decide whom or what an answer is about: what is known about E17 says nothing about E99;
 * cosine: similarity of meaning by the encoder. Of a text of several sentences that holds a word of
-  the query it is that of the whole, or of the sentence that holds most of the words: what else is
-  in a note says nothing against it. To encode all its sentences found no more, and would take a
-  larger encoder seconds. Where the encoder knows no word of one of the two, such as one in another
-  alphabet, the coverage stands in for it: a cosine of 0 would say that the two have nothing to do
-  with each other.
+  the query it is that of the whole, or of the sentence that holds most of the words (of a long text
+  in the section that does): what else is in a note says nothing against it. To encode all its
+  sentences found no more, and would take a larger encoder seconds. Where the encoder knows no word
+  of one of the two, such as one in another alphabet, the coverage stands in for it: a cosine of 0
+  would say that the two have nothing to do with each other.
 
 A query about "the user" is judged in the first person, and its cosine is the better one of the two:
 memories say "I live in Ghent" and "The user lives in Ghent".
@@ -121,10 +121,14 @@ class Relevance:
         judged = [*texts, *brought]
         held = [words_of(text) for _, text in judged]
         signals = [words.signal(each) for each in held]
+        most: dict[int, int] = {}  # of each content, the part that holds most words
+        for place, (number, _) in enumerate(texts):
+            if signals[place] > signals[most.setdefault(number, place)]:
+                most[number] = place
         sentences = {
             place: max(within, key=lambda one: words.signal(words_of(one)))
-            for place, (_, text) in enumerate(texts)
-            if signals[place] > 0 and (within := sentences_of(text))
+            for place in most.values()
+            if signals[place] > 0 and (within := sentences_of(texts[place][1]))
         }
         encoded = [query, own, *(text for _, text in judged), *sentences.values()]
         vectors = self._vectors.of(encoded)

@@ -156,33 +156,38 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     told = contradict(newer.content, older.content)
     if told is not None:
         return told
-    new, old = words_of(newer.content), words_of(older.content)
+    new, old = words_of(_compared(newer)), words_of(_compared(older))
     if not new.terms or not old.terms or max(len(new.terms), len(old.terms)) > MAX_WORDS:
         return False
     name = stem(leading_name(newer.content) or "") if newer.layer == USER_LAYER else ""
-    is_gone = _lets_go(newer.content, older.content, name)
+    is_gone = _lets_go(_compared(newer), _compared(older), name)
     if is_gone is not None:
         return is_gone
-    tells_of_change = _changes_in(newer.content)
-    if not tells_of_change and new.terms[0] != old.terms[0]:
-        return False  # so most pairs are told apart before their words are compared
-    if tells_of_change:
+    if _changes_in(_compared(newer)):
         return _replaces_by_change(newer, older, name)
+    if new.terms[0] != old.terms[0]:
+        return False  # so most pairs are told apart before their words are compared
     said, before = (set(words.terms) - _PERSONS - {name} for words in (new, old))
     shared = len(said & before)
     return SHARED_BY_FRAME * len(said | before) <= shared < min(len(said), len(before))
 
 
+def _compared(item: MemoryItem) -> str:
+    """What is compared of an item: its beginning, whose words are kept. Recalls compare every pair;
+    forty items as long as they may be took seconds to split into words again and again."""
+    return item.content[:CHUNK_CHARACTERS]
+
+
 def likelihood_of_replacement(update: Update) -> float:
     """Log-odds that the newer one says what holds in place of the older, where that is not sure; 0
     where nothing speaks for it, or both are about two subjects or two matters."""
-    newer, older = update.newer.content, update.older.content
+    newer, older = _compared(update.newer), _compared(update.older)
     if contradict(newer, older) is False or _are_of_two_people(speaks_of(newer), speaks_of(older)):
         return 0.0
     names = {*stems(" ".join(leading_name(text) or "" for text in (newer, older)))}
     beside = _PERSONS | _CHANGES | names
     said, before = ({*words_of(text).terms} - beside for text in (newer, older))
-    changes = _changes_in(newer) - _NOVEL or _let_go(newer[:CHUNK_CHARACTERS])
+    changes = _changes_in(newer) - _NOVEL or _let_go(newer)
     share = len(said & before) / max(1, len(said | before))
     return share * (LIKELY_BY_SHARED + LIKELY_BY_CHANGE * bool(changes))
 
@@ -194,7 +199,8 @@ def _are_of_two_people(one: str | None, other: str | None) -> bool:
 def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool:
     """Whether what tells of a change tells it of what the other says; ``name`` is the stem of the
     name that it begins with, or empty."""
-    new, old = words_of(newer.content), words_of(older.content)
+    text = _compared(newer)
+    new, old = words_of(text), words_of(_compared(older))
     said, before = set(new.terms), set(old.terms)
     who, whom = speaks_of(newer.content), speaks_of(older.content)
     if whom is None and who == "I" and newer.layer == USER_LAYER:
@@ -209,9 +215,9 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
         linked
         or old.terms[0] in said
         or new.terms[0] in old.terms[:2]
-        or not before.isdisjoint(stems(" ".join(_REPLACED.findall(newer.content))))
+        or not before.isdisjoint(stems(" ".join(_REPLACED.findall(text))))
     )
-    is_sure = _changes_in(newer.content) - _WEAK
+    is_sure = _changes_in(text) - _WEAK
     least = SHARED_BY_CHANGE if is_sure else SHARED_BY_FRAME
     if is_of_one_matter and len(alike) >= least * min(len(said), len(before)):
         return True
@@ -226,7 +232,7 @@ def _lets_go(newer: str, older: str, name: str) -> bool | None:
     """Whether one text says that somebody let go of what the other says that they have; None where
     it does not say so, or of something else. ``name`` is the stem of the name that it begins
     with."""
-    for thing, is_person in _let_go(newer[:CHUNK_CHARACTERS]):
+    for thing, is_person in _let_go(newer):
         before, whom = {*words_of(older).terms}, speaks_of(older)
         is_theirs = whom == "I" or (whom in _PARTNERS if is_person else whom is None)
         if not is_theirs or (speaks_of(newer) != "I" and name not in before):
@@ -254,17 +260,13 @@ def _let_go(text: str) -> tuple[tuple[frozenset[str], bool], ...]:
 
 def tells_change(update: Update) -> bool:
     """Whether the newer one says itself that something has changed."""
-    text = update.newer.content[:CHUNK_CHARACTERS]
+    text = _compared(update.newer)
     return bool(_changes_in(text) or _let_go(text))
 
 
+@lru_cache(4_096)
 def _changes_in(text: str) -> frozenset[str]:
     """The words of a text that tell of a change."""
-    return _kept_changes(text[:CHUNK_CHARACTERS])
-
-
-@lru_cache(4_096)
-def _kept_changes(text: str) -> frozenset[str]:
     return _CHANGE_WORDS.intersection(tokens(_NO_LONGER.sub("anymore", text)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from cpu_time import cpu_time_at_most
 from memory.remembered import ask, item
 
 from router.memory.recall.updates import asks_for_history, held_then, replaces, updates_among
@@ -144,6 +145,14 @@ def test_of_an_endless_text_only_the_beginning_is_kept() -> None:
     held = sys.getrefcount(long)
     assert replaces(new, old)
     assert sys.getrefcount(long) == held
+
+
+def test_long_memories_are_compared_quickly() -> None:
+    """As a recall does with all that it found: so many took 10 s."""
+    texts = [" ".join(f"word{(n + 7 * m) % 999}" for m in range(12_000)) for n in range(30)]
+    items = [item(f"m{n}", text, age=n) for n, text in enumerate(texts)]
+    with cpu_time_at_most(1):
+        assert updates_among(items) == []
 
 
 def test_events_are_never_replaced() -> None:
