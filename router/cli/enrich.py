@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 MAX_ANSWERS_BYTES = 1 << 28
+MAX_SHOWN = 5
+"""Requests that were left out, and questions that failed, of which a person is shown each."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +106,15 @@ def _show(found: Enriched) -> None:
     typer.echo(f"{requests} for {output.counted(len(found.written), 'skill')}; {tokens}")
     for path in found.files:
         typer.echo(f"written: {output.plain(path)}")
-    for name, reasons in found.left_out:
-        for reason in reasons:
-            typer.echo(output.plain(f"left out of {name}: {reason}"))
-    for name, fault in found.failed:
+    left_out = [f"{name}: {reason}" for name, reasons in found.left_out for reason in reasons]
+    for line in left_out[:MAX_SHOWN]:
+        typer.echo(output.plain(f"left out of {line}"))
+    if len(left_out) > MAX_SHOWN:
+        typer.echo(f"left out in all: {len(left_out):,} requests (--json has each of them)")
+    for name, fault in found.failed[:MAX_SHOWN]:
         output.warn(f"{name}: {fault}")
+    if len(found.failed) > MAX_SHOWN:
+        output.warn(f"failed in all: {len(found.failed):,} (--json has each of them)")
     if found.ended:
         output.warn(f"ended early: {found.ended}")
     # Of answers that are imported, lines fail; their skills are among those that are left.

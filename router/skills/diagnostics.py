@@ -73,6 +73,11 @@ class Report:
         """What was reported so far, in the order of the lines."""
         return tuple(sorted(self._found, key=lambda diagnostic: diagnostic.line))
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing further is reported."""
+        return len(self._found) >= MAX_DIAGNOSTICS
+
     def info(self, line: int, code: str, message: str) -> None:
         """Report an oddity that left no doubt about the meaning."""
         self._add(line, Severity.INFO, code, message)

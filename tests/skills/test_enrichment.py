@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cpu_time import cpu_time_at_most
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -286,3 +287,16 @@ def test_the_shipped_skills_ship_enriched_and_up_to_date() -> None:
         assert skill.enrichment is not None, skill.name
         assert not skill.enrichment_is_stale, f"{skill.name}: ask again: router skills enrich"
         assert len(skill.enrichment.requests) >= 8, skill.name
+
+
+@pytest.mark.parametrize(
+    "line", [b"x\n", b'{"skill":"a","requests":[' + b"1," * 100_000 + b"1]}\n"]
+)
+def test_lines_that_cannot_be_used_cost_little_however_many_there_are(
+    line: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "e.jsonl"
+    path.write_bytes(line * (2_000_000 // len(line)) + json.dumps(row("git")).encode())
+    with cpu_time_at_most(1.5):
+        found = read_enrichment(path)
+    assert set(found.by_skill) == {"git"}
