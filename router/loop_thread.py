@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -149,6 +150,21 @@ def waiting(
 
     update_wrapper(call, method)
     return call
+
+
+def taking(
+    arguments_of: Callable[P, Any],
+) -> Callable[[Callable[Concatenate[A, ...], T]], Callable[Concatenate[A, P], T]]:
+    """For a method that hands its arguments on: type checkers and help show what they may be."""
+
+    def shown(method: Callable[Concatenate[A, ...], T]) -> Callable[Concatenate[A, P], T]:
+        own = inspect.signature(method)
+        first, handed_on = next(iter(own.parameters.values())), inspect.signature(arguments_of)
+        parameters = [first, *handed_on.parameters.values()]
+        vars(method)["__signature__"] = own.replace(parameters=parameters)
+        return method
+
+    return shown
 
 
 class ClosedByBlock:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from router.loop_thread import SyncFace, waiting
+from router.loop_thread import SyncFace, taking, waiting
 from router.router import SemanticRouter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
     from router.breaker import BreakerState
     from router.events import Events
     from router.llm.protocol import ChatModel
@@ -27,19 +30,32 @@ class SyncSemanticRouter(SyncFace[SemanticRouter]):
         result = router.route("commit my changes")
     """
 
-    def __init__(self, settings: Settings | None = None, **parts: Any) -> None:
+    @taking(SemanticRouter)
+    def __init__(self, *given: Any, **parts: Any) -> None:
         """Takes what ``SemanticRouter`` takes."""
-        super().__init__(SemanticRouter(settings, **parts), "router")
+        super().__init__(SemanticRouter(*given, **parts), "router")
 
     @classmethod
-    def from_skills(cls, *folders: Any, **parts: Any) -> Self:
+    def from_skills(
+        cls,
+        *folders: str | Path,
+        settings: Settings | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
         """See ``SemanticRouter.from_skills``."""
-        return cls._over(SemanticRouter.from_skills(*folders, **parts))
+        return cls._over(SemanticRouter.from_skills(*folders, settings=settings, progress=progress))
 
     @classmethod
-    def from_tools(cls, *tools: Any, **parts: Any) -> Self:
+    def from_tools(
+        cls,
+        tools: Iterable[object],
+        settings: Settings | None = None,
+        *,
+        name: str = "tools",
+        **parts: Any,
+    ) -> Self:
         """See ``SemanticRouter.from_tools``."""
-        return cls._over(SemanticRouter.from_tools(*tools, **parts))
+        return cls._over(SemanticRouter.from_tools(tools, settings, name=name, **parts))
 
     @classmethod
     def _over(cls, router: SemanticRouter) -> Self:

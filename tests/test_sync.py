@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -130,6 +130,21 @@ def test_a_face_has_all_that_the_asynchronous_one_has(
         wanted = getattr(of, name)
         if inspect.iscoroutinefunction(wanted):
             assert inspect.signature(getattr(face, name)) == inspect.signature(wanted), name
+
+
+@pytest.mark.parametrize(
+    ("face", "of"),
+    [
+        (SyncSemanticRouter, SemanticRouter),
+        (SyncSemanticRouter.from_skills, SemanticRouter.from_skills),
+        (SyncSemanticRouter.from_tools, SemanticRouter.from_tools),
+        (SyncMemory, Memory),
+    ],
+)
+def test_a_face_is_made_with_the_arguments_of_the_asynchronous_one(
+    face: Callable[..., object], of: Callable[..., object]
+) -> None:
+    assert inspect.signature(face).parameters == inspect.signature(of).parameters
 
 
 def test_skills_are_loaded_watched_and_learnt_about_without_await(tmp_path: Path) -> None:

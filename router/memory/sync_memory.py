@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from router.loop_thread import SyncFace, waiting
+from router.loop_thread import SyncFace, taking, waiting
 from router.memory.memory import Memory
-from router.settings import Settings
 
 
 class SyncMemory(SyncFace[Memory]):
@@ -17,9 +16,10 @@ class SyncMemory(SyncFace[Memory]):
         found = memory.recall("why Postgres?", {"project": "shop"})
     """
 
-    def __init__(self, settings: Settings | None = None, **parts: Any) -> None:
+    @taking(Memory)
+    def __init__(self, *given: Any, **parts: Any) -> None:
         """Takes what ``Memory`` takes."""
-        super().__init__(Memory(settings, **parts), "memory")
+        super().__init__(Memory(*given, **parts), "memory")
 
     open = waiting(Memory.open)
     classify = waiting(Memory.classify)
