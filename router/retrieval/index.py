@@ -115,11 +115,11 @@ class SkillIndex:
             now, new = new[:part], new[part:]
             later = frozenset(skill.name for skill in new)
             some = [name for name in names if name not in later]
-            index = index._edited(some, now, gone, roots, len(names), progress)
+            index = index._edited(some, now, gone, roots, progress, more=True)
             encoded += index.encoded
             steps += 1
             gone = {}
-        index = index._edited(names, new, gone, roots, len(names), progress)
+        index = index._edited(names, new, gone, roots, progress)
         index.catalog = catalog
         index.encoded += encoded
         if steps > 1:
@@ -132,8 +132,9 @@ class SkillIndex:
         new: Sequence[SkillManifest],
         gone: Mapping[str, SkillManifest],
         roots: Mapping[str, int],
-        expected: int,
         progress: Callable[[int, int], None] | None,
+        *,
+        more: bool = False,
     ) -> Self:
         """The index of other skills, but for its catalog: one step of ``updated``.
 
@@ -141,14 +142,14 @@ class SkillIndex:
             names: of the skills after the step, in their order.
             new: those of them that are to be read.
             gone: by name, the skills of this index that are not in it, or not as they were.
-            expected: how many skills there will be after all steps.
+            more: whether other steps follow.
         """
         kept = np.full(len(names), -1, dtype=np.intp)
         stay = np.delete(np.arange(len(names)), [bisect_left(names, skill.name) for skill in new])
         went = [bisect_left(self._names, name) for name in gone]
         kept[stay] = np.delete(np.arange(len(self._names)), went)
         removed = self._store.documents(list(gone.values()))
-        edit = Edit(kept, self._store.documents(new), removed, more=len(names) < expected)
+        edit = Edit(kept, self._store.documents(new), removed, more=more)
 
         def of_skills(places: Sequence[int]) -> NDArray[np.float32]:
             chosen = [edit.added[place] for place in places]
@@ -168,7 +169,7 @@ class SkillIndex:
         after.__dict__.pop("_position_of", None)  # the cached property is of the old names
         after._skill_names = self._skill_names.edited(edit, names)
         after._copies = self._copies.edited(edit, names, roots)
-        after._scores = scores = self._scores.edited(edit, vectors, of_examples, expected=expected)
+        after._scores = scores = self._scores.edited(edit, vectors, of_examples)
         width = len(scores.vectors.mean)
         after.reader = self.reader.edited(edit, scores.lexical, width)
         return after

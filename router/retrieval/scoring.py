@@ -90,19 +90,16 @@ class SkillScores:
         edit: Edit,
         vectors: NDArray[np.float32],
         of_examples: Callable[[Sequence[str]], NDArray[np.float32]],
-        *,
-        expected: int,
     ) -> Self:
         """Those after a step.
 
         Args:
             vectors: of the added skills.
             of_examples: gives the vectors of examples.
-            expected: how many skills there will be after all steps.
         """
         after = copy(self)
         after._positions = np.arange(len(edit.kept))
-        after.vectors = self.vectors.edited(edit, vectors, expected=expected)
+        after.vectors = self.vectors.edited(edit, vectors)
         after.examples = self.examples.edited(edit, of_examples)
         after.lexical = self.lexical.edited(edit)
         after._rough = None
