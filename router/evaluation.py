@@ -48,8 +48,6 @@ from router.request import Request, Turn
 from router.result import Decision, RoutingResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from router.router import SemanticRouter
     from router.settings import Settings
 
@@ -292,10 +290,7 @@ def apart(served: Settings) -> Iterator[dict[str, Any]]:
 
 
 async def evaluate(
-    router: SemanticRouter,
-    rows: Iterable[LabelledRequest],
-    *,
-    clock: Callable[[], float] = perf_counter,
+    router: SemanticRouter, rows: Iterable[LabelledRequest]
 ) -> AsyncIterator[Judgement]:
     """Route the rows one after the other, so that times are those of a lone request.
 
@@ -304,7 +299,7 @@ async def evaluate(
     """
     await router.learned()  # so that the first rows and the last are routed by the same model
     for row in rows:
-        began = clock()
+        began = perf_counter()
         # A scope of its own: no cached answer crosses scopes. See the module's text.
         result = await router.route(
             row.request,
@@ -313,7 +308,7 @@ async def evaluate(
             scope=f"evaluation-line-{row.line}",
             use_semantic_cache=False,
         )
-        yield judge(row, result, milliseconds=(clock() - began) * 1000)
+        yield judge(row, result, milliseconds=(perf_counter() - began) * 1000)
 
 
 def judge(row: LabelledRequest, result: RoutingResult, *, milliseconds: float) -> Judgement:

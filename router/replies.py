@@ -24,27 +24,16 @@ class RefusedReply(Exception):
     """A reply is too large, endless, compressed, or leads to another server."""
 
 
-def reply_bounds(
-    *,
-    seconds: float = math.inf,
-    max_bytes: int = MAX_REPLY_BYTES,
-    clock: Callable[[], float] = time.monotonic,
-) -> dict[str, list[Callable[..., Any]]]:
-    """The event hooks of an asynchronous client. Its calls raise ``RefusedReply``, which an SDK may
-    wrap in an error of its own.
-
-    Args:
-        seconds: after which no more of a reply is read, counted from its headers. Not needed where
-            each call has a deadline of its own.
-        max_bytes: of one reply's body.
-        clock: monotonic seconds.
-    """
+def reply_bounds(*, max_bytes: int = MAX_REPLY_BYTES) -> dict[str, list[Callable[..., Any]]]:
+    """The event hooks of an asynchronous client, each of whose calls has a deadline of its own. The
+    body of a reply has at most ``max_bytes``. Calls raise ``RefusedReply``, which an SDK may wrap
+    in an error of its own."""
 
     async def ask(request: Any) -> None:
         _ask_uncompressed(request)
 
     async def bound(response: Any) -> None:
-        budget = _Budget.of(response, max_bytes, seconds, clock)
+        budget = _Budget.of(response, max_bytes, math.inf, time.monotonic)
         stream = response.stream
         base: type = _library(response).AsyncByteStream
 
@@ -68,7 +57,8 @@ def blocking_reply_bounds(
     max_bytes: int = MAX_REPLY_BYTES,
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, list[Callable[..., Any]]]:
-    """The same for a client that is not asynchronous."""
+    """The same for a client that is not asynchronous. No more of a reply is read ``seconds`` after
+    its headers, by a monotonic ``clock``."""
 
     def bound(response: Any) -> None:
         budget = _Budget.of(response, max_bytes, seconds, clock)

@@ -146,9 +146,9 @@ class TrustedFolders:
     """The list of trusted folders, a JSON file in the user's configuration folder. Whatever reads
     or writes it raises ``ConfigurationError``, which names the file, where that cannot be done."""
 
-    def __init__(self, file: Path | None = None) -> None:
-        """The list in a file; nothing is read yet. None means the user's own list."""
-        self._file = config_folder() / "trusted.json" if file is None else file
+    def __init__(self) -> None:
+        """Nothing is read yet."""
+        self._file = config_folder() / "trusted.json"
 
     def all(self) -> tuple[TrustedFolder, ...]:
         """Every folder, sorted by path."""

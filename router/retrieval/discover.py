@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -25,6 +24,7 @@ from router.retrieval.matches import Match
 from router.retrieval.vectors import VectorStore, embeddings_folder
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Diagnostic
+from router.skills.folders import absolute
 from router.skills.listings import SkillListing, read_listing
 from router.skills.manifest import SkillManifest
 
@@ -123,7 +123,7 @@ class ListingIndex:
             paths: folders of skills and JSON indexes; the first that lists a name wins.
             state_dir: where the vectors are kept, in its folder ``embeddings``.
         """
-        self._places = tuple(dict.fromkeys(map(_absolute, paths)))
+        self._places = tuple(dict.fromkeys(map(absolute, paths)))
         self._encoder = encoder
         self._folder = embeddings_folder(state_dir)
         self._turn = asyncio.Lock()
@@ -227,11 +227,6 @@ def _log_news(listing: SkillListing, before: SkillListing | None) -> None:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         path = ascii(str(faults[0].path))
         _log.warning("listing fault in %s: %s%s", path, faults[0].message, more)
-
-
-def _absolute(path: Path) -> Path:
-    expanded = os.path.expanduser(path)  # noqa: PTH111 - Path.expanduser raises without a home
-    return Path(expanded).absolute()
 
 
 def always_included(
