@@ -29,7 +29,8 @@ SCHEMA: Final = "router_memory"
 CONNECTIONS: Final = 8
 """Connections of one process; further calls wait in line."""
 WAIT_SECONDS: Final = 5.0
-"""Longest wait for a connection, and for another process that writes."""
+"""Longest wait for a connection, for another process that writes, and for any word of a server
+that the network no longer reaches."""
 
 MIGRATIONS: Final = (
     """
@@ -161,10 +162,7 @@ class PostgresDatabase:
         port = f":{parts['port']}" if "port" in parts else ""
         self._name = f"postgresql://{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
         self._closed = False
-        address = make_conninfo(
-            "",
-            **{"connect_timeout": int(WAIT_SECONDS), "application_name": "cascade-router", **parts},
-        )
+        address = make_conninfo("", **{**_USUAL, **parts})
         try:
             with psycopg.connect(address, autocommit=True) as db:
                 self._migrate(db)
@@ -177,6 +175,8 @@ class PostgresDatabase:
             min_size=1,
             max_size=CONNECTIONS,
             timeout=WAIT_SECONDS,
+            # Then the next call tries at once; the pauses between tries double without an end.
+            reconnect_timeout=WAIT_SECONDS,
             configure=_configure,
             check=ConnectionPool.check_connection,
             num_workers=1,
@@ -301,6 +301,16 @@ class PostgresVectors(ItemVectors):
 _WRITERS_TURN: Final = 0x726F7574
 """The number of the advisory lock that a transaction holds while it writes ("rout")."""
 _LOOK_SECONDS: Final = 0.02
+_USUAL: Final = {
+    "application_name": "cascade-router",
+    "connect_timeout": int(WAIT_SECONDS),
+    # Without these a call that is under way when the network is cut waits for a quarter of an hour.
+    "tcp_user_timeout": int(WAIT_SECONDS * 1000),
+    "keepalives_idle": int(WAIT_SECONDS),
+    "keepalives_interval": 1,
+    "keepalives_count": int(WAIT_SECONDS),
+}
+"""What an address says of a connection, unless it says something else itself."""
 
 
 def _look_into_schema(db: psycopg.Connection[Any]) -> None:
