@@ -162,7 +162,8 @@ def _show_status(status: dict[str, Any]) -> None:
         learned = ", ".join(f"{layer} x{factor:.2f}" for layer, factor in factors.items())
         screen.print(f"by feedback, {kind} queries weigh {output.plain(learned)}")
     unified = status["unified"]
-    screen.print(f"stored in {output.plain(status['directory'])}")
+    elsewhere = "" if status["database"] == "SQLite" else "PostgreSQL (memory.url), the rest in "
+    screen.print(f"stored in {elsewhere}{output.plain(status['directory'])}")
     screen.print(f"memory files: {unified['files']}; service: {unified['service']}")
     if unified["reason"] and unified["service"] != "off":
         output.warn(unified["reason"])

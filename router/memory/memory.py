@@ -651,6 +651,7 @@ class Memory(OpenedInBlock):
             unified = await parts.unified.status()
             return {
                 "directory": str(self.settings.memory.directory),
+                "database": "SQLite" if self.settings.memory.url is None else "PostgreSQL",
                 **parts.router.status().to_dict(),
                 "unified": unified.to_dict(),
             }

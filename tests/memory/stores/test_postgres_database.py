@@ -174,6 +174,7 @@ async def test_a_memory_keeps_its_layers_there(postgres_url: str, encoder: Bundl
         assert [one.item.content for one in answer.items] == [
             "We chose Postgres for its JSON support"
         ]
+        assert (await memory.status())["database"] == "PostgreSQL"
         assert (await memory.forget(shop)).items == 1
         assert await memory.import_lines(exported) == 1
     assert not (settings.memory.directory / "memory.db").exists()
