@@ -140,16 +140,18 @@ class ChromaCache:
             except Exception as error:  # Chroma has no error type for a full disk, damaged
                 # files, a server that is gone, or a bad `.env` in the working directory
                 self._collections.pop(encoder, None)
-                raise StoreError(Path(self.name), f"Chroma cannot be used: {error}") from error
+                raise StoreError(self._place, f"Chroma cannot be used: {error}") from error
 
     def _connect(self) -> Client:
         if isinstance(self._place, str):
             import httpx
 
             host, port, ssl = _server_of(self._place)
-            # Chroma's client would wait for ever for a server that hangs.
-            beat = f"{'https' if ssl else 'http'}://{host}:{port}/api/v2/heartbeat"
-            httpx.get(beat, timeout=SERVER_TIMEOUT_SECONDS).raise_for_status()
+            # Chroma's client asks this when it is made, and would wait for ever for a server that
+            # hangs. The heartbeat would not do: it is told by a server whose tables hang.
+            tables = "api/v2/tenants/default_tenant/databases/default_database"
+            address = f"{'https' if ssl else 'http'}://{host}:{port}/{tables}"
+            httpx.get(address, timeout=SERVER_TIMEOUT_SECONDS).raise_for_status()
             return chroma_client(
                 chroma_api_impl="chromadb.api.fastapi.FastAPI",
                 chroma_server_host=host,

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from servers.loopback import HANG, LoopbackServer, Recorded, Reply
 
 from router.errors import EncoderError, StoreError
 from router.retrieval.documents import SkillDocument
@@ -423,6 +424,25 @@ def test_two_stores_with_one_embedded_chroma_lose_nothing(
     chroma = ChromaCache(tmp_path)
     assert chroma.get("test", ["a", "b", "c"]).keys() == {"a", "b", "c"}
     chroma.close()
+
+
+class _StuckChroma(LoopbackServer):
+    """Lives, and cannot read its tables."""
+
+    def respond(self, request: Recorded) -> Reply:
+        return Reply.json({"nanosecond heartbeat": 1}) if "heartbeat" in request.path else HANG
+
+
+def test_a_server_of_chroma_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("router.retrieval.embedding_chroma.SERVER_TIMEOUT_SECONDS", 0.5)
+    server = _StuckChroma()
+    chroma = ChromaCache(server.address)
+    try:
+        with pytest.raises(StoreError, match=f"^{server.address}: .*timed out"):
+            chroma.get("test", ["a"])
+    finally:
+        chroma.close()
+        server.close()
 
 
 def test_a_chroma_that_panics_over_its_file_is_built_again(tmp_path: Path) -> None:
