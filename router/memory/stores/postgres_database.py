@@ -301,7 +301,7 @@ class PostgresVectors(ItemVectors):
 _WRITERS_TURN: Final = 0x726F7574
 """The number of the advisory lock that a transaction holds while it writes ("rout")."""
 _LOOK_SECONDS: Final = 0.02
-_USUAL: Final = {
+_USUAL: Final[dict[str, str | int | None]] = {
     "application_name": "cascade-router",
     "connect_timeout": int(WAIT_SECONDS),
     # Without these a call that is under way when the network is cut waits for a quarter of an hour.
