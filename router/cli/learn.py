@@ -7,6 +7,8 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -28,6 +30,8 @@ from router.errors import ConfigurationError, InvalidRequest
 
 if TYPE_CHECKING:
     from router.learning.evidence import EvidenceStore, Example
+
+MAX_DIGEST: Final = 64
 
 app = typer.Typer(help="Look at what was learnt, export, import, forget.", no_args_is_help=True)
 
@@ -129,11 +133,14 @@ def reset_evidence(
 
 @app.command("export")
 def export_evidence() -> None:
-    """Print the evidence as JSON lines, which ``import`` reads."""
+    """Print the evidence as JSON lines, which ``import`` reads, and ``import --restore`` as they
+    are."""
     with _evidence() as store:
         for example in store.all():
             row: dict[str, Any] = {"request": example.text, "source": example.source.value}
             row["skills" if example.right else "wrong"] = list(example.skills)
+            row["learnt"] = datetime.fromtimestamp(example.learnt or 0.0, UTC).isoformat()
+            row["digests"] = example.digests
             output.print_json_line(row)
 
 
@@ -152,12 +159,27 @@ def import_evidence(
         str | None,
         typer.Option("--skill", help="The skill that a trigger file is about."),
     ] = None,
+    restore: Annotated[
+        bool,
+        typer.Option("--restore", help="It is your own export: what a person said counts as such."),
+    ] = False,
     folders: SkillFolders = None,
 ) -> None:
     """Take in labelled requests, all or none. They count once their skills are installed."""
+    from router.learning.evidence import Source
     from router.learning.examples import read_triggers
 
     examples = _read_examples(file) if skill is None else read_triggers(file, skill, pipes=True)
+    said = sum(example.source is Source.FEEDBACK for example in examples)
+    if said and not restore:
+        examples = [
+            replace(one, source=Source.FILE) if one.source is Source.FEEDBACK else one
+            for one in examples
+        ]
+        output.warn(
+            f"{output.counted(said, 'label says', 'labels say')} that a person gave it, and counts "
+            "as a file's; give --restore if you exported them yourself"
+        )
     if not examples:
         raise InvalidRequest(f"{file}: no examples; see router learn import --help")
     catalog = read_catalog(folders, read_settings())
@@ -201,7 +223,35 @@ def _example(line: Line) -> Example:
     if not right and len(names) != 1:
         raise InvalidRequest("'wrong' must name one skill")
     check_text("request", text, MAX_REQUEST_CHARACTERS)
-    return Example(text, tuple(names), right, Source.FILE)
+    given = next((one for one in Source if one == row.get("source")), Source.FILE)
+    return Example(
+        text,
+        tuple(names),
+        right,
+        given,
+        learnt=_learnt(row.get("learnt")),
+        digests=_digests(row.get("digests")),
+    )
+
+
+def _learnt(written: object) -> float | None:
+    if written is None:
+        return None
+    try:
+        when = datetime.fromisoformat(str(written))
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise InvalidRequest("'learnt' must be an ISO 8601 time") from None
+
+
+def _digests(written: object) -> dict[str, str] | None:
+    if written is None:
+        return None
+    if not isinstance(written, dict) or not all(
+        isinstance(digest, str) and len(digest) <= MAX_DIGEST for digest in written.values()
+    ):
+        raise InvalidRequest("'digests' must be an object of texts, by the name of the skill")
+    return written
 
 
 def give_feedback(

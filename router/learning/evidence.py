@@ -178,6 +178,10 @@ class Example:
         right: False means that the skill in ``skills`` is wrong, and says nothing about others.
         source: who said so.
         weight: in (0, 1]; less than 1 when a skill has changed since.
+        learnt: when it was given, in seconds since the epoch; None means now. It is never later.
+        digests: of what the skills said of themselves then, by name, from which the weight follows;
+            of a label that names none, that of the skills there were, under an empty name. None
+            means that they say the same now.
     """
 
     text: str
@@ -185,6 +189,8 @@ class Example:
     right: bool
     source: Source
     weight: float = 1.0
+    learnt: float | None = None
+    digests: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +390,8 @@ class EvidenceStore:
                 for (digests,) in self._read(outranks, row.key, row.wrong, row.rank)
             )
         ]
-        return self._put(_ADD, counting, prints)
+        earlier = any(example.learnt is not None for example in examples)
+        return self._put(_MERGE if earlier else _ADD, counting, prints)
 
     def _row(self, example: Example, catalog: Mapping[str, SkillManifest], offer: str) -> _Row:
         check_text("request", example.text, MAX_REQUEST_CHARACTERS)
@@ -396,6 +403,11 @@ class EvidenceStore:
         digests = {
             name: self_description(catalog[name]) if name in catalog else "" for name in names
         } or {"": offer}
+        if example.digests is not None:
+            if example.digests.keys() != digests.keys():
+                raise InvalidRequest("digests: they are of other skills than the label names")
+            digests = {name: example.digests[name] for name in digests}
+        now = self._clock()
         return _Row(
             normalise(example.text),
             "" if example.right else names[0],
@@ -403,7 +415,7 @@ class EvidenceStore:
             json.dumps(digests),
             example.source.value,
             example.source.rank,
-            self._clock(),
+            now if example.learnt is None else min(example.learnt, now),
         )
 
     def examples(self, catalog: Mapping[str, SkillManifest]) -> list[Example]:
@@ -411,7 +423,7 @@ class EvidenceStore:
         label that names none, not mostly others than those it was given over."""
         weight = self._weighing(catalog)
         found: dict[tuple[str, str], Example] = {}
-        for key, text, wrong, digests, source in self._rows():
+        for key, text, wrong, digests, source, _ in self._rows():
             if counts := weight(digests):
                 label = Example(text, _named(digests), not wrong, Source(source), counts)
                 other = found.get((key, wrong))
@@ -496,20 +508,21 @@ class EvidenceStore:
             self._feedback_of = version
 
     def all(self) -> list[Example]:
-        """Every label, whatever the catalog, oldest first; for export."""
+        """Every label, whatever the catalog, oldest first, with its time and digests; ``add_many``
+        takes them in elsewhere as they are here."""
         return [
-            Example(text, _named(digests), not wrong, Source(source))
-            for _, text, wrong, digests, source in self._rows()
+            Example(text, _named(digests), not wrong, Source(source), 1.0, learnt, digests)
+            for _, text, wrong, digests, source, learnt in self._rows()
         ]
 
-    def _rows(self) -> Iterator[tuple[str, str, str, dict[str, str], str]]:
+    def _rows(self) -> Iterator[tuple[str, str, str, dict[str, str], str, float]]:
         rows = self._read(
-            "SELECT key, text, wrong, digests, source FROM labels WHERE digests != ?"
+            "SELECT key, text, wrong, digests, source, learnt FROM labels WHERE digests != ?"
             " ORDER BY learnt, key",
             _NO_DIGESTS,
         )
-        for key, text, wrong, digests, source in rows:
-            yield key, text, wrong, json.loads(digests), source
+        for key, text, wrong, digests, source, learnt in rows:
+            yield key, text, wrong, json.loads(digests), source, learnt
 
     def labels(self, keys: Collection[tuple[str, str]] | None = None) -> list[list[Any]]:
         """Labels as plain JSON types, for ``merge`` in another file; oldest first.

@@ -79,6 +79,48 @@ def test_what_is_exported_can_be_imported(
     assert run("learn", "export").stdout == ""
 
 
+def test_an_export_is_restored_as_it_was_and_no_file_claims_a_person_s_word(
+    run: Callable[..., Result], skills: Path, tmp_path: Path
+) -> None:
+    first = json.loads(run("route", SQUASH, "--skills", str(skills), "--json").stdout)
+    run("feedback", first["id"], "--skill", "testing", "--skills", str(skills))
+    source = lines(
+        tmp_path / "labels.jsonl",
+        {"request": "sing", "skills": [], "source": "llm", "learnt": "2026-01-02T03:04:05Z"},
+        {
+            "request": "hum",
+            "skills": ["git"],
+            "learnt": "2999-01-01",
+            "digests": {"git": "earlier"},
+        },
+        {"request": "whistle", "wrong": ["git"], "source": "nobody"},
+    )
+    run("learn", "import", str(source), "--skills", str(skills))
+    own = tmp_path / "own.jsonl"
+    own.write_text(run("learn", "export").stdout, encoding="utf-8")
+    rows = {row["request"]: row for row in map(json.loads, own.read_text().splitlines())}
+    assert {request: row["source"] for request, row in rows.items()} == {
+        SQUASH: "feedback",
+        "sing": "llm",
+        "hum": "file",
+        "whistle": "file",
+    }
+    assert rows["sing"]["learnt"] == "2026-01-02T03:04:05+00:00"
+    assert rows["hum"]["learnt"] < "2999"
+    assert rows["hum"]["digests"] == {"git": "earlier"}
+
+    run("learn", "reset", "--yes")
+    done = run("learn", "import", str(own), "--skills", str(skills))
+    assert "1 label says that a person gave it, and counts as a file's" in done.stderr
+    claimed = own.read_text().replace('"feedback"', '"file"')
+    assert run("learn", "export").stdout == claimed
+    done = run("learn", "import", str(own), "--restore", "--skills", str(skills))
+    assert "4 examples read, 1 of them kept" in done.stderr
+    assert run("learn", "export").stdout == own.read_text()
+    again = json.loads(run("route", SQUASH, "--skills", str(skills), "--json").stdout)
+    assert again["selected_skills"] == ["testing"]
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -91,6 +133,8 @@ def test_what_is_exported_can_be_imported(
         ('{"request": "x", "skills": [1]}', "'skills' must be a list of names"),
         ('{"request": "x", "wrong": []}', "'wrong' must name one skill"),
         ('{"request": " ", "skills": []}', "request: empty"),
+        ('{"request": "x", "skills": [], "learnt": "today"}', "'learnt' must be an ISO 8601 time"),
+        ('{"request": "x", "skills": [], "digests": {"": 1}}', "'digests' must be an object"),
     ],
 )
 def test_a_line_that_is_no_label_is_named_and_nothing_is_imported(
