@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,6 +37,7 @@ MODEL_FILES: Final = (
     "model.onnx",
 )
 """Where a model's weights are looked for in its folder, in this order."""
+REACH_SECONDS: Final = 5.0
 MAX_TOKENS: Final = 256
 """How many tokens of a text are encoded; what is longer is cut. Sentence encoders are trained on
 about so many."""
@@ -247,15 +249,30 @@ def _fastembed_knows(model: str) -> bool:
 def _downloaded(model: str) -> OnnxEncoder:
     """A model of the hub: from its cache on this machine, and else from the hub itself."""
     try:
-        files = _files(model, cached=True) or _files(model, cached=False)
+        files = _files(model, cached=True)
+        if files is None:
+            _reach_hub(model)
+            files = _files(model, cached=False)
     except Exception as error:
         # The hub's client lets through what the HTTP library of its version raises.
-        raise EncoderError(f"onnx: cannot download {model!r}: {error}") from error
+        raise EncoderError(
+            f"onnx: cannot download {model!r}: {error}. Where the hub cannot be reached, let the "
+            f"setting encoder.model name a folder with {TOKENIZER_FILE} and a model"
+        ) from error
     if files is None:
         raise EncoderError(
             f"onnx: {model!r} lacks {TOKENIZER_FILE}, or any of {', '.join(MODEL_FILES)}"
         )
     return OnnxEncoder(*map(Path, files))
+
+
+def _reach_hub(model: str) -> None:
+    """Raises an error of the network at once; a download would try again for 20 seconds."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import HfHubHTTPError
+
+    with suppress(HfHubHTTPError):  # it answers: the download says what is wrong, or tries again
+        get_hf_file_metadata(hf_hub_url(model, TOKENIZER_FILE), timeout=REACH_SECONDS)
 
 
 def _files(model: str, *, cached: bool) -> tuple[str, str] | None:

@@ -195,6 +195,15 @@ def test_a_name_that_cannot_be_downloaded_is_an_error(hub: Hub, tmp_path: Path) 
     assert said.startswith("onnx: cannot download 'owner/model': ")
 
 
+def test_a_hub_that_cannot_be_reached_is_not_tried_again_and_the_way_out_is_named(
+    tmp_path: Path,
+) -> None:
+    done = load_from("http://127.0.0.1:1", tmp_path)  # nobody listens
+    assert done.stdout.startswith("onnx: cannot download 'owner/model': ")
+    assert "let the setting encoder.model name a folder with tokenizer.json" in done.stdout
+    assert "Retrying" not in done.stderr
+
+
 def test_it_loads_without_network_and_imports_nothing_of_the_packages() -> None:
     script = (
         "import socket, sys\n"
