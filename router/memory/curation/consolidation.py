@@ -38,6 +38,8 @@ CALL_SECONDS: Final = 60.0
 """How long a model may take to word a memory."""
 SAME_WORDS: Final = 0.8
 """Share of all their content words that two texts that say the same have in common."""
+LEAST_WORDS: Final = 3
+"""Texts with fewer content words say too little to be taken for the same."""
 _NUMBER: Final = re.compile(r"\d+")
 
 _SYSTEM: Final = """\
@@ -88,10 +90,12 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
                 newer,
                 "They contradict each other; the later is kept.",
             )
+    said = [(item, terms_of(item.content)) for item in items]
+    short = [each for each in said if LEAST_WORDS <= len(each[1]) <= MAX_WORDS]
     merged: set[str] = set()
-    for one, other in combinations(items, 2):
+    for (one, ours), (other, theirs) in combinations(short, 2):
         ids = frozenset((one.id, other.id))
-        if ids not in decided and merged.isdisjoint(ids) and _same(one, other):
+        if ids not in decided and merged.isdisjoint(ids) and say_the_same(ours, theirs):
             merged.add(other.id)
             longer = max((one, other), key=lambda item: len(item.content))
             yield Proposal(
@@ -118,13 +122,6 @@ def terms_of(text: str) -> set[str]:
 def say_the_same(ours: set[str], theirs: set[str]) -> bool:
     """Whether two texts have nearly all their content words in common; see ``terms_of``."""
     return len(ours & theirs) >= SAME_WORDS * len(ours | theirs)
-
-
-def _same(one: MemoryItem, other: MemoryItem) -> bool:
-    ours, theirs = terms_of(one.content), terms_of(other.content)
-    if min(len(ours), len(theirs)) < 3 or max(len(ours), len(theirs)) > MAX_WORDS:
-        return False
-    return say_the_same(ours, theirs)
 
 
 def _replacing(kind: ChangeKind, older: MemoryItem, newer: MemoryItem, reason: str) -> Proposal:

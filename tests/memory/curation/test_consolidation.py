@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from cpu_time import cpu_time_at_most
+from memory.remembered import NOW, item
 from scripted_model import ADA, Scripted, save, stored
 
 from router.errors import UnknownMemory
+from router.memory.curation.consolidation import proposals_for
 from router.memory.curation.proposals import ChangeKind
 from router.memory.memory import Memory
 
@@ -39,6 +42,14 @@ async def test_contradictions_copies_and_stale_tasks_are_proposed(memory: Memory
     assert left["a"] == left["b"] != ""  # one of their own takes the place of both
     task = await memory.get("dpa", layer="prospective", scope=ADA)
     assert task.attributes["status"] == "cancelled"
+
+
+def test_long_memories_are_looked_through_quickly() -> None:
+    """They are no copies of each other; to split each pair into words anew took 5 s."""
+    texts = [" ".join(f"word{(n + 7 * m) % 999}" for m in range(5_000)) for n in range(40)]
+    items = [item(f"m{n}", text, age=n) for n, text in enumerate(texts)]
+    with cpu_time_at_most(1):
+        assert ChangeKind.MERGE not in {each.kind for each in proposals_for(items, NOW)}
 
 
 @pytest.mark.parametrize(
