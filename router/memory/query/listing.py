@@ -10,11 +10,11 @@ import re
 from typing import Final
 
 from router.memory.model import LayerQuery
-from router.text import STOPWORDS, stem, tokens, word_set
+from router.text import STOPWORDS, stem, stems, tokens, word_set
 
 
 def _stems(words: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in word_set(words))
+    return frozenset(stems(words))
 
 
 EVENT_STEMS: Final = _stems(

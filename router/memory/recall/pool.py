@@ -38,7 +38,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from router.memory.model import LayerQuery, LayerReport, MemoryItem, ScoreKind
+from router.memory.model import LayerQuery, LayerReport, MemoryItem, Period, ScoreKind
 from router.memory.query.listing import (
     asks_for_kind,
     asks_for_tasks,
@@ -47,6 +47,7 @@ from router.memory.query.listing import (
     names_no_subject,
 )
 from router.memory.query.past import followed_by
+from router.memory.query.periods import Asked
 from router.memory.query.rewrite import in_first_person
 from router.memory.query.time_expressions import planned_times
 from router.memory.recall.answers import RecalledItem
@@ -145,8 +146,7 @@ class Pool:
         self._names_subject = not names_no_subject(query)
         self._for_tasks = asks_for_tasks(query)
         self._kind = asks_for_kind(query)
-        period = query.period
-        self._looks_ahead = period is not None and period.end > query.now
+        self._to_come = _time_to_come(query)
         self._asks_when = asks_when(query.text)
         self._when = {*stems(query.text)} - {*stems(query.timeless)} - _BESIDE_TIMES
         self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(in_first_person(query.text)))
@@ -158,8 +158,8 @@ class Pool:
 
     def take_listed(self, reports: Sequence[LayerReport], *, is_first: bool = True) -> None:
         """Note what layers list for a query that names no subject, or a kind of memory alone."""
-        if self._looks_ahead and not self._names_subject:
-            self._take_plans(reports)
+        if self._to_come is not None and not self._names_subject:
+            self._take_plans(reports, self._to_come)
         if self._kind is None and (self._names_subject or not (is_first or self._for_tasks)):
             return
         lists = {TASKS} if self._for_tasks else LISTING if self._kind is None else {self._kind}
@@ -171,23 +171,18 @@ class Pool:
             for item in report.items:
                 self._listed.setdefault(item.content, LISTED * weight)
 
-    def _take_plans(self, reports: Sequence[LayerReport]) -> None:
+    def _take_plans(self, reports: Sequence[LayerReport], to_come: Period) -> None:
         """Note the plans that are about the time to come that the query speaks of."""
         weight = BESIDE_LISTED if self._for_tasks else 1.0
         for report in reports:
             if report.layer == PLANNING_LAYER:
-                plans = [item.content for item in report.items if self._is_planned_then(item)]
+                plans = [i.content for i in report.items if self._is_planned(i, to_come)]
                 self._listed |= dict.fromkeys(plans, LISTED * weight)
 
-    def _is_planned_then(self, item: MemoryItem) -> bool:
-        period = self.query.period
-        if period is None:
-            return False
+    def _is_planned(self, item: MemoryItem, to_come: Period) -> bool:
         told = item.created.astimezone(self.query.now.tzinfo)
-        today = self.query.now.replace(hour=0, minute=0, second=0, microsecond=0)
-        start = max(today, period.start)
         return self._is_of_time(item) or any(
-            time.start < period.end and start < time.end
+            time.start < to_come.end and to_come.start < time.end
             for time in planned_times(item.content, told)
         )
 
@@ -268,15 +263,16 @@ class Pool:
         first = max(scores, key=scores.__getitem__, default=None)
         if first is None:
             return
-        likeliest, best = first, 0.0
+        likeliest, best, given = first, 0.0, judged[first]
         for content, score in scores.items():
-            update = update_of(judged[first].item, judged[content].item)
-            if update is None or held_then(update, self.query) is judged[first].item or not score:
+            other = judged[content]
+            update = update_of(given.item, other.item)
+            if update is None or held_then(update, self.query) is given.item or not score:
                 continue
             likelihood = likelihood_of_replacement(update)
-            odds = likelihood + BESIDE_SCORE * math.log(score / scores[first])
-            for sign, each in ((1, content), (-1, first)):
-                odds += sign * BESIDE_RELEVANCE * log_odds(judged[each].relevance)
+            fits_better = log_odds(other.relevance) - log_odds(given.relevance)
+            odds = likelihood + BESIDE_RELEVANCE * fits_better
+            odds += BESIDE_SCORE * math.log(score / scores[first])
             if likelihood and odds > best:
                 likeliest, best = content, odds
         if likeliest != first:
@@ -401,6 +397,13 @@ class Pool:
         if self._is_beside_listed(item):
             relevance = min(relevance, max(self._listed.values()) * BESIDE_LISTED)
         return max(relevance, self._listed.get(item.content, 0.0))
+
+
+def _time_to_come(query: LayerQuery) -> Period | None:
+    """The time that a query speaks of, from today on; None if it is over, or speaks of none."""
+    if query.period is None or query.period.end <= query.now:
+        return None
+    return Period(max(Asked(query.now).today, query.period.start), query.period.end)
 
 
 def _is_file(item: MemoryItem) -> bool:

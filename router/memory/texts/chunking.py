@@ -12,11 +12,12 @@ CHUNK_CHARACTERS: Final = 1_600
 
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$")
 _FENCE: Final = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
-SENTENCE_BORDER: Final = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])|\n+")
+SENTENCE_BORDER: Final = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])\s*|\n+")
+"""Not within "3.1.4"; Chinese and Japanese write no space behind a sentence."""
 _BORDERS: Final = (
     re.compile(r"\n[ \t]*\n\s*"),  # paragraphs
     re.compile(r"\n+"),  # lines
-    re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*(?=\S)"),  # sentences
+    SENTENCE_BORDER,
     re.compile(r"\s+"),  # words
 )
 
