@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from router.errors import StoreError
 from router.learning.evidence import Source
-from router.learning.learner import CORRECTED, EvidenceCheck
+from router.learning.learner import EvidenceCheck
+from router.learning.stage_calibrations import CORRECTED
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
@@ -251,4 +252,4 @@ class Decider:
             trace=(*before, *verdict.trace),
         )
         learner = self._parts.learner
-        return whole if learner is None else learner.calibrated(whole)
+        return whole if learner is None else learner.calibrations.calibrated(whole)

@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from router.errors import ConfigurationError
 from router.learning.evidence import copy_evidence
-from router.learning.learner import own_confidence, said_by
 from router.learning.metrics import (
     ReliabilityBin,
     aurc,
@@ -42,6 +41,7 @@ from router.learning.metrics import (
     reliability_bins,
     risk_coverage,
 )
+from router.learning.stage_calibrations import own_confidence, said_by
 from router.numeric import wilson
 from router.plain_json import PlainJson
 from router.request import Request, Turn

@@ -53,6 +53,7 @@ PARTS: Final = {
     "http/playground/screens": "test_playground_access",
     "http/playground/session": "test_playground",
     "http/playground/texts": "test_playground",
+    "learning/stage_calibrations": "test_learner and test_catalogs",
     "lint/skill_file": "each rule's test checks the lines that it names",
     "llm/guarded": "test_llm",
     "mcp/server": "test_mcp_tools",

@@ -312,12 +312,12 @@ def calibrate(
 
     async def fit() -> dict[str, Any]:
         from router.evaluation import evaluate
-        from router.learning.learner import CALIBRATED
+        from router.learning.stage_calibrations import CALIBRATED
 
         outcomes = []
         async with open_router(folders, read_settings(no_llm=no_llm)) as router:
             learner, version = router.learner, router.catalog.version
-            new = [row for row in rows if not learner.calibrated_on(row.digest(version))]
+            new = [row for row in rows if not learner.calibrations.counted(row.digest(version))]
             if len(new) < len(rows):
                 output.warn(f"{len(rows) - len(new)} of {len(rows)} rows were counted before")
             with output.progress("routing") as show:

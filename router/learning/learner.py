@@ -1,7 +1,7 @@
 """What a router has learnt, and what it does with it: one object for the cascade to talk to.
 
 ``check`` says whether a request may be answered from the evidence alone; ``learn`` keeps every
-label; ``calibrated`` turns a stage's own confidence into a calibrated one. Fitting happens in
+label; ``calibrations`` turn a stage's own confidence into a calibrated one. Fitting happens in
 threads, and a label is on the disk when ``learn`` returns.
 """
 
@@ -21,7 +21,6 @@ from router.events import Events, Learned
 from router.flight import BackgroundTasks, in_thread
 from router.learning.account import AccountPlace, forget_places
 from router.learning.bound import BoundDecision, ErrorBound, FittedRisk
-from router.learning.calibration import Calibration
 from router.learning.catalogs import (
     CATALOGS,
     MAX_CATALOGS,
@@ -41,6 +40,12 @@ from router.learning.evidence import (
 from router.learning.examples import shipped_examples, written_examples
 from router.learning.local import MAX_RANKED, LocalModel, answer_of, skills_of
 from router.learning.peers import Label, Peers
+from router.learning.stage_calibrations import (
+    CALIBRATED,
+    StageCalibrations,
+    own_confidence,
+    said_by,
+)
 from router.learning.trainer import Trainer
 from router.result import Decision
 from router.text import normalise
@@ -62,12 +67,6 @@ AnsweredRequest: TypeAlias = "tuple[str, PastAnswer]"
 SAVE_EVERY: Final = 50
 """Outcomes between two saves of the bound's account; a crash loses the account of the rest, and
 never an example."""
-LOCAL: Final = "local"
-"""What answers from evidence are filed under, as a stage has its name for calibration."""
-CALIBRATED: Final = ("llm", "vector")
-"""Stages whose confidence is calibrated. A cached answer has the confidence of one of them."""
-MAX_CALIBRATED_ROWS: Final = 20_000
-"""Labelled requests that are remembered as counted; the newest."""
 MANY_CHANGED: Final = 0.1
 """When more than this share of the skills changes, calibrations are dropped."""
 
@@ -180,8 +179,7 @@ class Learner:
         self._place: AccountPlace | None = None
         self._taken_up = False  # what was kept before; until then nothing may overwrite it
         self.bound = ErrorBound(settings.max_error, seed=settings.seed)
-        self._calibrations: dict[str, Calibration] = {}
-        self._calibrated_rows: dict[str, None] = {}  # oldest first
+        self.calibrations = StageCalibrations()
         self._unsaved = 0
         self._background = BackgroundTasks(_log)
 
@@ -215,17 +213,13 @@ class Learner:
         calibrations = await in_thread(lambda: self._store.state(self._own("calibrations")))
         rows = await in_thread(lambda: self._store.state(self._own("calibrated_rows")))
         try:
-            self._calibrated_rows = {str(row): None for row in rows or ()}
+            self.calibrations = StageCalibrations(calibrations, rows or ())
             if bound is not None:
                 self.bound.restore(bound)
-            if calibrations is not None:
-                self._calibrations = {
-                    stage: Calibration.from_dict(state) for stage, state in calibrations.items()
-                }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             _log.warning("beginning anew, with all examples: the state is not readable: %s", error)
             self.bound = ErrorBound(self._settings.max_error, seed=self._settings.seed)
-            self._calibrations, self._calibrated_rows = {}, {}
+            self.calibrations = StageCalibrations()
         self._taken_up = True
         self._changed(known.skills, self._described, {*known.skills, *self._described})
         await self.trainer.begin()
@@ -271,9 +265,7 @@ class Learner:
             return False
         self.bound.catalog_changed(changed)
         if len(changed) > MANY_CHANGED * max(len(before), 1):
-            for calibration in self._calibrations.values():
-                calibration.drop()
-            self._calibrated_rows.clear()
+            self.calibrations.drop()
         return True
 
     def teaches(self, asked: Request) -> bool:
@@ -459,8 +451,7 @@ class Learner:
         # After an upgrade the confidence of an earlier answer says something else.
         if answer.stage in CALIBRATED and answer.version == self._version:
             was_right = answer_of(names) == answer_of(answer.skills) and right is not False
-            self._calibration(answer.stage).observe(answer.confidence, right=was_right)
-            await self._refit_calibrations()
+            await self.calibrations.observe(answer.stage, answer.confidence, right=was_right)
         return answer
 
     async def _share_labels(self, keys: Collection[tuple[str, str]]) -> None:
@@ -516,48 +507,11 @@ class Learner:
         except StoreError as error:
             _log.error("feedback on the latest answers can no longer be given: %s", error)
 
-    def calibrated(self, verdict: RoutingResult) -> RoutingResult:
-        """The verdict with the confidence of its stage as a calibrated probability, as far as there
-        are outcomes. The stage's trace entry then says what its own confidence was."""
-        if verdict.calibrated:
-            return verdict
-        own, calibration = verdict.confidence, self._calibrations.get(verdict.stage.value)
-        if calibration is None or calibration.calibrator is None:
-            return verdict
-        trace = tuple(
-            entry.with_evidence({OWN_CONFIDENCE: own}) if entry.stage is verdict.stage else entry
-            for entry in verdict.trace
-        )
-        return verdict.copy_with(
-            confidence=calibration.calibrator(own),
-            calibrated=True,
-            evidence_count=calibration.outcomes,
-            trace=trace,
-        )
-
-    def _calibration(self, stage: str) -> Calibration:
-        return self._calibrations.setdefault(stage, Calibration())
-
-    def calibrated_on(self, row: str) -> bool:
-        """Whether ``calibrate`` has counted a labelled row already."""
-        return row in self._calibrated_rows
-
     async def calibrate(self, outcomes: Iterable[tuple[str, str, float, bool]]) -> None:
         """Take in (row, stage, its own confidence, whether it was right), and keep what is fitted.
         A row, which is any name of a labelled request over these skills, counts once."""
-        for row, stage, confidence, right in outcomes:
-            if stage != CORRECTED and row not in self._calibrated_rows:
-                self._calibrated_rows[row] = None
-                self._calibration(stage).observe(confidence, right=right)
-        while len(self._calibrated_rows) > MAX_CALIBRATED_ROWS:
-            del self._calibrated_rows[next(iter(self._calibrated_rows))]
-        await self._refit_calibrations()
+        await self.calibrations.take_in(outcomes)
         await self._save()
-
-    async def _refit_calibrations(self) -> None:
-        for calibration in list(self._calibrations.values()):
-            if calibration.due:
-                calibration.adopt(await in_thread(calibration.fitting()))
 
     def status(self) -> dict[str, Any]:
         """What is known, as plain JSON types. ``others`` are processes over the same skills that
@@ -575,9 +529,7 @@ class Learner:
             "last_training": None if report is None else asdict(report),
             "others": 0 if self._place is None else self._place.number,
             "bound": {"max_error": self.bound.max_error, **asdict(self.bound.status())},
-            "calibrations": {
-                stage: _shown(calibration) for stage, calibration in self._calibrations.items()
-            },
+            "calibrations": self.calibrations.status(),
         }
 
     def _serves(self, model: LocalModel) -> bool:
@@ -610,10 +562,8 @@ class Learner:
             return
         known = replace(known, skills=self._described, used=self._store.now)
         states: dict[str, Any] = {
-            self._own("calibrations"): {
-                stage: calibration.to_dict() for stage, calibration in self._calibrations.items()
-            },
-            self._own("calibrated_rows"): list(self._calibrated_rows),
+            self._own("calibrations"): self.calibrations.to_dict(),
+            self._own("calibrated_rows"): self.calibrations.rows,
             known.state: known.to_dict(),
             place.state: self.bound.to_dict(),
         }
@@ -628,51 +578,7 @@ class Learner:
                 forget_places(self._store.folder, one.key)
 
 
-OWN_CONFIDENCE: Final = "own_confidence"
-"""The name, in the trace of the stage that answered, of its confidence before calibration."""
-
-
-COVERAGE: Final = "coverage"
-"""The name, in the trace of an answer that examples gave, of P(they speak about the request)."""
-
-
-CORRECTED: Final = "corrected"
-"""The name, in the trace of an answer that a person gave for this very request, of that fact."""
-
-
-def said_by(result: RoutingResult) -> str:
-    """Whose confidence an answer's is: the stage's that gave it, a person's (``corrected``), or the
-    examples' (``local``), which is calibrated on its own."""
-    if any(CORRECTED in entry.evidence for entry in result.trace):
-        return CORRECTED
-    examples = any(
-        COVERAGE in entry.evidence for entry in result.trace if entry.stage is result.stage
-    )
-    return LOCAL if examples else result.stage.value
-
-
-def own_confidence(result: RoutingResult) -> float:
-    """What the stage that answered said of itself."""
-    for entry in result.trace:
-        own = entry.evidence.get(OWN_CONFIDENCE)
-        if entry.stage is result.stage and isinstance(own, float):
-            return own
-    return result.confidence
-
-
 def _stands_alone(asked: Request) -> bool:
     """Whether the answer depends on the request's text alone: not on earlier turns, nor on which
     skills were allowed."""
     return asked.available is None and not asked.history
-
-
-def _shown(calibration: Calibration) -> dict[str, Any]:
-    fitted = calibration.calibrator
-    if fitted is None:
-        return {"calibrated": False, "outcomes": calibration.outcomes}
-    return {
-        "calibrated": True,
-        "outcomes": fitted.pairs,
-        "method": fitted.method,
-        "held_out_error": fitted.held_out_error,
-    }

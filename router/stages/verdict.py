@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from router.learning.learner import COVERAGE
+from router.learning.stage_calibrations import COVERAGE
 from router.llm.prompt import Selection
 from router.result import (
     Candidate,

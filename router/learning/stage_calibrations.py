@@ -1,0 +1,141 @@
+"""The confidences of the stages: whose an answer's is, and how far each of them comes true.
+
+Every stage whose confidence is calibrated has a ``Calibration`` of its own. Its outcomes come from
+feedback, one by one, and from files of labelled requests, each row of which counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from router.flight import in_thread
+from router.learning.calibration import Calibration
+
+if TYPE_CHECKING:
+    from router.result import RoutingResult
+
+LOCAL: Final = "local"
+"""What answers from evidence are filed under, as a stage has its name for calibration."""
+CALIBRATED: Final = ("llm", "vector")
+"""Stages whose confidence is calibrated. A cached answer has the confidence of one of them."""
+MAX_ROWS: Final = 20_000
+"""Labelled requests that are remembered as counted; the newest."""
+
+OWN_CONFIDENCE: Final = "own_confidence"
+"""The name, in the trace of the stage that answered, of its confidence before calibration."""
+COVERAGE: Final = "coverage"
+"""The name, in the trace of an answer that examples gave, of P(they speak about the request)."""
+CORRECTED: Final = "corrected"
+"""The name, in the trace of an answer that a person gave for this very request, of that fact."""
+
+
+class StageCalibrations:
+    """The calibrations of one router, by stage. Belongs to its loop; fits in threads."""
+
+    def __init__(
+        self, states: Mapping[str, Mapping[str, Any]] | None = None, rows: Iterable[object] = ()
+    ) -> None:
+        """Those of an earlier run, from what ``to_dict`` and ``rows`` gave; none at first.
+
+        Raises KeyError, TypeError, ValueError or AttributeError where it is not of them."""
+        states = {} if states is None else states
+        self._of = {stage: Calibration.from_dict(state) for stage, state in states.items()}
+        self._rows = {str(row): None for row in rows}  # oldest first
+
+    @property
+    def rows(self) -> list[str]:
+        """The labelled rows that were counted, oldest first."""
+        return list(self._rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The calibrations as plain JSON types."""
+        return {stage: calibration.to_dict() for stage, calibration in self._of.items()}
+
+    def drop(self) -> None:
+        """Forget everything that was observed: it does not hold for what answers now."""
+        for calibration in self._of.values():
+            calibration.drop()
+        self._rows.clear()
+
+    def counted(self, row: str) -> bool:
+        """Whether a labelled row has been counted already."""
+        return row in self._rows
+
+    async def observe(self, stage: str, confidence: float, *, right: bool) -> None:
+        """Note whether an answer of a stage was right, by its own confidence."""
+        self._note(stage, confidence, right=right)
+        await self._refit()
+
+    async def take_in(self, outcomes: Iterable[tuple[str, str, float, bool]]) -> None:
+        """Note outcomes of labelled rows; see ``Learner.calibrate``."""
+        for row, stage, confidence, right in outcomes:
+            if stage != CORRECTED and row not in self._rows:
+                self._rows[row] = None
+                self._note(stage, confidence, right=right)
+        while len(self._rows) > MAX_ROWS:
+            del self._rows[next(iter(self._rows))]
+        await self._refit()
+
+    def calibrated(self, verdict: RoutingResult) -> RoutingResult:
+        """The verdict with the confidence of its stage as a calibrated probability, as far as there
+        are outcomes. The stage's trace entry then says what its own confidence was."""
+        if verdict.calibrated:
+            return verdict
+        own, calibration = verdict.confidence, self._of.get(verdict.stage.value)
+        if calibration is None or calibration.calibrator is None:
+            return verdict
+        trace = tuple(
+            entry.with_evidence({OWN_CONFIDENCE: own}) if entry.stage is verdict.stage else entry
+            for entry in verdict.trace
+        )
+        return verdict.copy_with(
+            confidence=calibration.calibrator(own),
+            calibrated=True,
+            evidence_count=calibration.outcomes,
+            trace=trace,
+        )
+
+    def status(self) -> dict[str, Any]:
+        """What is known of each stage, as plain JSON types."""
+        return {stage: _shown(calibration) for stage, calibration in self._of.items()}
+
+    def _note(self, stage: str, confidence: float, *, right: bool) -> None:
+        self._of.setdefault(stage, Calibration()).observe(confidence, right=right)
+
+    async def _refit(self) -> None:
+        for calibration in list(self._of.values()):
+            if calibration.due:
+                calibration.adopt(await in_thread(calibration.fitting()))
+
+
+def said_by(result: RoutingResult) -> str:
+    """Whose confidence an answer's is: the stage's that gave it, a person's (``corrected``), or the
+    examples' (``local``), which is calibrated on its own."""
+    if any(CORRECTED in entry.evidence for entry in result.trace):
+        return CORRECTED
+    examples = any(
+        COVERAGE in entry.evidence for entry in result.trace if entry.stage is result.stage
+    )
+    return LOCAL if examples else result.stage.value
+
+
+def own_confidence(result: RoutingResult) -> float:
+    """What the stage that answered said of itself."""
+    for entry in result.trace:
+        own = entry.evidence.get(OWN_CONFIDENCE)
+        if entry.stage is result.stage and isinstance(own, float):
+            return own
+    return result.confidence
+
+
+def _shown(calibration: Calibration) -> dict[str, Any]:
+    fitted = calibration.calibrator
+    if fitted is None:
+        return {"calibrated": False, "outcomes": calibration.outcomes}
+    return {
+        "calibrated": True,
+        "outcomes": fitted.pairs,
+        "method": fitted.method,
+        "held_out_error": fitted.held_out_error,
+    }
