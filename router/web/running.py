@@ -75,7 +75,20 @@ def run_loop(work: Coroutine[Any, Any, None]) -> None:
     else:
         import uvloop
 
-        uvloop.run(work)
+        uvloop.run(_quietly(work))
+
+
+async def _quietly(work: Coroutine[Any, Any, None]) -> None:
+    """The work, without a traceback in the log for each time that anyio 4.16 is told by uvloop that
+    a socket can be read once it has stopped waiting for that: nothing is lost."""
+
+    def tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        too_late = isinstance(context.get("exception"), asyncio.InvalidStateError)
+        if not (too_late and "method set_result of" in context["message"]):
+            loop.default_exception_handler(context)
+
+    asyncio.get_running_loop().set_exception_handler(tell)
+    await work
 
 
 async def run(

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 
 from router.errors import ConfigurationError
-from router.web.running import address_of, listen, run, stop_signals
+from router.web.running import address_of, listen, run, run_loop, stop_signals
 
 
 async def test_answers_are_sent_without_delay() -> None:
@@ -130,3 +130,26 @@ async def test_what_is_given_up_while_it_serves_ends_in_order(
             await serving
     assert ended.is_set()
     assert caplog.text == ""
+
+
+def test_a_future_that_uvloop_sets_too_late_is_not_told_and_what_else_fails_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pytest.importorskip("uvloop")
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        waited, came = loop.create_future(), asyncio.Event()
+        waited.cancel()
+        one, other = socket.socketpair()
+        with one, other:
+            loop.add_reader(one, waited.set_result, None)  # as anyio waits for a socket
+            other.send(b"x")
+            loop.call_soon(lambda: [].pop())
+            loop.call_later(0, came.set)
+            await came.wait()
+            loop.remove_reader(one)
+
+    run_loop(work())
+    (told,) = caplog.records
+    assert "IndexError" in str(told.exc_info)
