@@ -28,6 +28,8 @@ from router.private_files import FILE_MODE, private_file, private_folder
 
 BUSY_SECONDS: Final = 5.0
 """How long to wait at most for another process that writes."""
+STILL_BUSY_SECONDS: Final = 0.5
+"""The same after a wait in vain: each thing that a closing program writes would wait."""
 
 _Objects: TypeAlias = frozenset[tuple[str, str, str, str]]
 """Type, name, table and definition of everything that a schema holds."""
@@ -173,6 +175,7 @@ class SharedConnection:
         """``may_be_read_only``: a file that cannot be written is read all the same."""
         self.path = path or Path(":memory:")
         self._lock = threading.Lock()
+        self._patience = BUSY_SECONDS
         self._place: FilePlace | None = None
         if path is None:
             self._connection = in_memory(schema)
@@ -200,7 +203,10 @@ class SharedConnection:
         if self._place is not None:
             self._place.check()
         with self.turn() as connection:
+            connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}")
+            self._patience = STILL_BUSY_SECONDS
             connection.execute("BEGIN IMMEDIATE")
+            self._patience = BUSY_SECONDS
             with connection:  # commits, or rolls back
                 yield connection
 

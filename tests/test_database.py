@@ -245,3 +245,32 @@ def test_a_file_that_cannot_be_written_is_read_as_it_is(path: Path) -> None:
             with pytest.raises(sqlite3.OperationalError, match="readonly"):
                 db.execute("DELETE FROM notes")
     assert notes(path) == ["kept"]
+
+
+def test_who_waited_for_a_locked_file_in_vain_does_not_wait_so_long_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(path)
+    monkeypatch.setattr("router.database.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("router.database.STILL_BUSY_SECONDS", 0.01)
+
+    def patience() -> int:
+        with file.turn() as db:
+            return int(db.execute("PRAGMA busy_timeout").fetchone()[0])
+
+    def written() -> bool:
+        try:
+            with file.transaction() as db:
+                db.execute("INSERT INTO notes (text) VALUES ('new')")
+        except StoreError:
+            return False
+        return True
+
+    file = SharedConnection(path, V1, durable=False)
+    with closing(opened(path, V1, durable=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert (written(), patience(), written(), patience()) == (False, 100, False, 10)
+        other.execute("ROLLBACK")
+        assert (written(), written(), patience()) == (True, True, 100)
+    file.close()
+    assert notes(path) == ["kept", "new", "new"]
