@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import chain
 from typing import Final
@@ -53,12 +53,17 @@ def find_period(text: str, now: datetime) -> Expression | None:
     return next(chain(_relations_in(text, asked), dates_in(text, asked)), None)
 
 
-@lru_cache(4_096)
 def planned_times(text: str, told: datetime) -> tuple[Period, ...]:
     """The times that a plan names, as who made it at the time ``told`` meant them. What is to be
     done up to a date is of that day."""
-    kept, asked = text[:MAX_PLAN_CHARACTERS], Asked(told, ahead=True)
-    found = [each.period for each in chain(_relations_in(kept, asked), dates_in(kept, asked))]
+    return _planned_times(text[:MAX_PLAN_CHARACTERS], told, told.tzinfo)
+
+
+@lru_cache(4_096)
+def _planned_times(text: str, told: datetime, _: tzinfo | None) -> tuple[Period, ...]:
+    # One moment in two time zones is one key, but the days there are not the same.
+    asked = Asked(told, ahead=True)
+    found = [each.period for each in chain(_relations_in(text, asked), dates_in(text, asked))]
     return tuple(
         days_from(period.end - timedelta(days=1), 1) if period.start.year == _EVER.year else period
         for period in found

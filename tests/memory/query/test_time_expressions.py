@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -168,6 +169,20 @@ def test_this_says_nothing_about_time(text: str) -> None:
 )
 def test_a_plan_names_the_times_that_it_is_about(plan: str, start: str, end: str) -> None:
     assert Period(day(start), day(end)) in planned_times(plan, NOW)
+
+
+def test_a_plan_is_of_the_days_of_who_asks() -> None:
+    told = datetime(2024, 5, 15, 22, 0, tzinfo=UTC)
+    there = told.astimezone(timezone(timedelta(hours=9)))
+    (here,), (elsewhere,) = (planned_times("Call Ada tomorrow.", each) for each in (told, there))
+    assert (here.start.day, elsewhere.start.day) == (16, 17)
+
+
+def test_of_an_endless_plan_only_the_beginning_is_kept() -> None:
+    long = "Call Ada tomorrow. " + "and the " * 10_000
+    held = sys.getrefcount(long)
+    assert planned_times(long, NOW)
+    assert sys.getrefcount(long) == held
 
 
 def test_the_words_about_time_can_be_taken_out() -> None:
