@@ -124,8 +124,6 @@ class MemoryRouter:
         k: int = 5,
         layers: Sequence[str] | None = None,
         strict: bool = False,
-        always: bool = False,
-        now: datetime | None = None,
     ) -> MemoryRoute:
         """What the layers that fit the query hold on it, in time, with partial results kept.
 
@@ -135,22 +133,41 @@ class MemoryRouter:
             k: items a layer at most, 1 to 100.
             layers: read these, whatever the query asks for; None lets the classifier choose.
             strict: raise instead of leaving out what a layer did not give.
-            always: read memory even if the classifier says that nothing in it bears on the query:
-                then, and for bare keywords, all layers are read.
-            now: when the query is asked, in the time zone of who asks; None is now, in UTC.
 
         Raises:
             InvalidRequest: an argument cannot be used, or a layer is unknown.
             LayerError: ``strict``, and a layer failed, was late or was left alone.
             StoreError: the stores' generation cannot be read.
         """
-        started = self._monotonic()
         check_k(k)
+        asked = rewrite(query, now=datetime.fromtimestamp(self._clock(), UTC))
+        route = await self.read(asked, scope=scope, k=k, layers=layers)
+        if strict:
+            for report in route.results:
+                if not report.is_complete:
+                    raise LayerError(report.layer, f"{report.status}: {report.reason}")
+        return route
+
+    async def read(
+        self,
+        asked: LayerQuery,
+        *,
+        scope: Scope,
+        k: int,
+        layers: Sequence[str] | None = None,
+        always: bool = False,
+    ) -> MemoryRoute:
+        """As ``route``, of a query that has been rewritten.
+
+        Args:
+            always: read memory even if the classifier says that nothing in it bears on the query:
+                then, and for bare keywords, all layers are read.
+        """
+        started = self._monotonic()
         named = None if layers is None else self._named(layers)
-        asked = rewrite(query, now=now or datetime.fromtimestamp(self._clock(), UTC))
         generation = await in_thread(self._generation)
         key = (
-            (normalise(query), asked.terms, asked.entities, asked.period, asked.now.date()),
+            (normalise(asked.text), asked.terms, asked.entities, asked.period, asked.now.date()),
             (scope, k, named, always, self._weights.version(), generation),
         )
         route = self._cache.get(key)
@@ -161,11 +178,7 @@ class MemoryRouter:
             route = await self._flights.do(key, read)
         else:
             self._hits += 1
-        if strict:
-            for report in route.results:
-                if not report.is_complete:
-                    raise LayerError(report.layer, f"{report.status}: {report.reason}")
-        return self._for_caller(route, query, started, cache_hit=cache_hit)
+        return self._for_caller(route, asked.text, started, cache_hit=cache_hit)
 
     async def feedback(
         self,

@@ -125,18 +125,19 @@ class Recaller:
         _check(k, confidence_threshold, max_cascade_depth)
         candidates = min(MAX_K, k * _CANDIDATES_AN_ITEM)
         now = datetime.fromtimestamp(self._clock(), time_zone)
+        asked = rewrite(query, now=now)
         try:
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(
                     self._ask_beside(query, scope, candidates, wanted=layers is None)
                 )
-                route = await self._router.route(
-                    query, scope=scope, k=candidates, layers=layers, always=True, now=now
+                route = await self._router.read(
+                    asked, scope=scope, k=candidates, layers=layers, always=True
                 )
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         reports = (*route.results, *task.result())
-        pool = Pool(rewrite(query, now=now))
+        pool = Pool(asked)
         pool.weights |= {choice.name: choice.weight for choice in route.secondary}
         pool.weights |= {report.layer: report.weight for report in reports}
         pool.take_listed(route.results)
@@ -149,7 +150,7 @@ class Recaller:
                 break
             turn = LAYERS_A_TURN if len(path) + 1 < max_cascade_depth else len(left)
             names, left = tuple(left[:turn]), left[turn:]
-            more = await self._router.route(query, scope=scope, k=candidates, layers=names, now=now)
+            more = await self._router.read(asked, scope=scope, k=candidates, layers=names)
             pool.take_listed(more.results, is_first=False)
             await self._judge(pool, more.results)
             path.append(CascadeStep(len(path) + 1, names, before, pool.confidence(k)))
