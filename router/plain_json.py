@@ -7,11 +7,32 @@ from dataclasses import is_dataclass
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class ReadOnly(dict[K, V]):
+    """A mapping that stays what it was made as. Unlike ``MappingProxyType`` it can be copied and
+    pickled, and others can write it: ``dataclasses.asdict``, the answers of FastAPI, ``json``."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self),)
+
+    if not TYPE_CHECKING:  # a dict that cannot be changed is none to type checkers
+
+        def _refused(self, *_given, **_named):
+            raise TypeError(f"{type(self).__name__} cannot be changed")
+
+        __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = _refused
+        setdefault = update = _refused
 
 
 class PlainJson:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from itertools import chain, count
-from types import MappingProxyType
 from typing import Annotated, Any, Final, Self, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from router.plain_json import first_fault
+from router.plain_json import ReadOnly, first_fault
 
 MAX_COUNT: Final = 2**53
 """No whole number is larger; every JSON reader keeps integers up to here exactly."""
@@ -35,9 +34,9 @@ EvidenceValue: TypeAlias = (
 """One measured or observed value in a trace entry."""
 
 Evidence: TypeAlias = Mapping[str, EvidenceValue]
-"""Read-only; a dict given to a trace entry or candidate is wrapped."""
+"""Read-only; what is given to a trace entry or candidate is copied into one."""
 
-NO_EVIDENCE: Final[Evidence] = MappingProxyType({})
+NO_EVIDENCE: Final[Evidence] = ReadOnly()
 
 
 def _no_evidence() -> Evidence:
@@ -96,21 +95,18 @@ class Candidate:
     def __post_init__(self) -> None:
         _freeze_evidence(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Candidate, (self.name, self.score, dict(self.evidence))
-
 
 def candidates(
     seen: Iterable[tuple[str, float, dict[str, EvidenceValue]]],
 ) -> tuple[Candidate, ...]:
-    """The candidates of one stage, each given as its fields; the dicts become theirs. A frozen
+    """The candidates of one stage, each given as its fields. A frozen
     ``__init__`` would take twice as long, and every answer that is decided names ten."""
     made = []
     for name, score, evidence in seen:
         one = object.__new__(Candidate)
         object.__setattr__(one, "name", name)
         object.__setattr__(one, "score", score)
-        object.__setattr__(one, "evidence", MappingProxyType(evidence))
+        object.__setattr__(one, "evidence", ReadOnly(evidence))
         made.append(one)
     return tuple(made)
 
@@ -156,18 +152,12 @@ class StageTrace(_Copied):
 
     def with_evidence(self, more: Evidence) -> StageTrace:
         """A copy with more evidence."""
-        return self.copy_with(evidence=MappingProxyType({**self.evidence, **more}))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A read-only mapping can be neither pickled nor copied.
-        fields = self.__dict__ | {"evidence": dict(self.evidence)}
-        return StageTrace, tuple(fields.values())
+        return self.copy_with(evidence=ReadOnly({**self.evidence, **more}))
 
 
 def _freeze_evidence(owner: Candidate | StageTrace) -> None:
-    if isinstance(owner.evidence, dict):
-        read_only = MappingProxyType(owner.evidence) if owner.evidence else NO_EVIDENCE
-        object.__setattr__(owner, "evidence", read_only)
+    if type(owner.evidence) is not ReadOnly:
+        object.__setattr__(owner, "evidence", ReadOnly(owner.evidence))
 
 
 MEMORY_LAYERS: Final = (

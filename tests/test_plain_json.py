@@ -1,15 +1,17 @@
-from collections.abc import Mapping
+import copy
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from pickle import dumps, loads
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from router.plain_json import MAX_PLACE, PlainJson, first_fault, plain_json
+from router.plain_json import MAX_PLACE, PlainJson, ReadOnly, first_fault, plain_json
 
 
 class Colour(StrEnum):
@@ -47,6 +49,39 @@ SHAPE = Shape(
     datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
     Path("shapes/red"),
 )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda one: one.update(a=2),
+        lambda one: one.clear(),
+        lambda one: one.pop("a"),
+        lambda one: one.popitem(),
+        lambda one: one.setdefault("b", 2),
+        lambda one: one.__setitem__("a", 2),
+        lambda one: one.__delitem__("a"),
+        lambda one: one.__ior__({"a": 2}),
+    ],
+)
+def test_what_is_read_only_cannot_be_changed(change: Callable[[Any], object]) -> None:
+    given = {"a": 1}
+    one = ReadOnly(given)
+    given["a"] = 2
+    with pytest.raises(TypeError, match="ReadOnly cannot be changed"):
+        change(one)
+    assert one == {"a": 1}
+
+
+def _pickled(one: object) -> object:
+    return loads(dumps(one))  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, _pickled])
+def test_what_is_read_only_can_be_copied_and_pickled(twin_of: Callable[[Any], object]) -> None:
+    twin = twin_of(ReadOnly(a=(1, 2)))
+    assert twin == {"a": (1, 2)}
+    assert type(twin) is ReadOnly
 
 
 def test_fields_become_plain_types_in_their_order() -> None:

@@ -11,6 +11,7 @@ import pytest
 from cached import answer
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from router.result import (
     Candidate,
@@ -122,6 +123,15 @@ def test_a_number_that_is_no_probability_is_refused(number: float, result: Routi
 def test_a_result_can_be_pickled_and_copied(result: RoutingResult) -> None:
     assert pickle.loads(pickle.dumps(result)) == result  # noqa: S301 - our own bytes
     assert copy.deepcopy(result) == result
+
+
+def test_a_result_is_written_by_who_writes_dataclasses() -> None:
+    seen = Candidate("git", 1.5, {"terms": ("squash",)})
+    trace = StageTrace(Stage.VECTOR, Outcome.ANSWERED, "because", 12.0, {"words": 1}, (seen,))
+    assert dataclasses.asdict(trace)["candidates"] == (
+        {"name": "git", "score": 1.5, "evidence": seen.evidence},
+    )
+    assert json.loads(TypeAdapter(StageTrace).dump_json(trace))["evidence"] == {"words": 1}
 
 
 @pytest.mark.parametrize(

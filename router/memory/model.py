@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, Self, TypeAlias, runtime_checkable
 from zoneinfo import ZoneInfo
 
 from router.errors import InvalidRequest
-from router.plain_json import PlainJson
+from router.plain_json import PlainJson, ReadOnly
 from router.request import check_text
 from router.result import LayerChoice
 
@@ -175,9 +175,7 @@ class MemoryItem(PlainJson):
     usefulness: float = 0.5
     scope: Scope = NOBODY
     provenance: tuple[str, ...] = ()
-    attributes: Mapping[str, AttributeValue] = field(
-        default_factory=lambda: MappingProxyType({}), hash=False
-    )
+    attributes: Mapping[str, AttributeValue] = field(default_factory=ReadOnly, hash=False)
     score: float | None = None
     score_kind: ScoreKind | None = None
 
@@ -197,8 +195,8 @@ class MemoryItem(PlainJson):
             raise InvalidRequest("score: a score has a kind, and a kind a score")
         if self.score is not None:
             _check_score(self.score)
-        if not isinstance(self.attributes, MappingProxyType):
-            object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+        if type(self.attributes) is not ReadOnly:
+            object.__setattr__(self, "attributes", ReadOnly(self.attributes))
 
     def scored(self, score: float, kind: ScoreKind) -> Self:
         """The same item with a score. The rest of it has been checked."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import dataclasses
 import gc
+import pickle
 import shutil
 import sqlite3
 import threading
@@ -165,6 +168,15 @@ async def test_what_is_saved_to_a_layer_is_recalled_from_it(memory: Memory) -> N
         assert [(one.item.layer, one.item.id) for one in found.items] == [(layer, "wanted")]
         assert found.confidence == found.items[0].relevance
         assert found.cascade_path == ()
+
+
+async def test_an_answer_is_pickled_copied_and_written_as_a_dataclass(memory: Memory) -> None:
+    await memory.save("I live in York", layer="user", scope=ADA, attributes={"title": "home"})
+    answer = await memory.recall("Where do I live?", ADA)
+    assert answer.items
+    assert pickle.loads(pickle.dumps(answer)) == answer  # noqa: S301 - our own bytes
+    assert copy.deepcopy(answer) == answer
+    assert dataclasses.asdict(answer)["items"][0]["item"]["attributes"] == {"title": "home"}
 
 
 async def test_what_memory_knows_is_counted_by_the_layer_meta(memory: Memory) -> None:

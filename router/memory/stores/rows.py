@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from typing import Any, Final, Self
 
 from router.errors import InvalidRequest
@@ -26,6 +25,7 @@ from router.memory.stores.graph import checked_relations, edges_of
 from router.memory.stores.lexical import index_terms, indexed
 from router.memory.stores.spaces import Space, scope_key
 from router.memory.texts.questions import QUESTIONS, kept_questions, questions_of
+from router.plain_json import ReadOnly
 
 REQUIRED_SCOPE: Final[Mapping[str, str]] = {"user": "user", "project": "project"}
 """Layers whose items belong to one user or project: an item of everybody has no place there."""
@@ -358,7 +358,7 @@ def _item(record: tuple[Any, ...], space: Space, **score: Any) -> MemoryItem:
     )
 
 
-_NO_ATTRIBUTES: Final[Mapping[str, AttributeValue]] = MappingProxyType({})
+_NO_ATTRIBUTES: Final[Mapping[str, AttributeValue]] = ReadOnly()
 
 
 def _texts(stored: str) -> tuple[str, ...]:
