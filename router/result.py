@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -94,21 +94,6 @@ class Candidate:
 
     def __post_init__(self) -> None:
         _freeze_evidence(self)
-
-
-def candidates(
-    seen: Iterable[tuple[str, float, dict[str, EvidenceValue]]],
-) -> tuple[Candidate, ...]:
-    """The candidates of one stage, each given as its fields. A frozen
-    ``__init__`` would take twice as long, and every answer that is decided names ten."""
-    made = []
-    for name, score, evidence in seen:
-        one = object.__new__(Candidate)
-        object.__setattr__(one, "name", name)
-        object.__setattr__(one, "score", score)
-        object.__setattr__(one, "evidence", ReadOnly(evidence))
-        made.append(one)
-    return tuple(made)
 
 
 class _Copied:

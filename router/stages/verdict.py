@@ -26,7 +26,6 @@ from router.result import (
     RoutingResult,
     Stage,
     StageTrace,
-    candidates,
 )
 from router.retrieval.matches import Match
 from router.settings import VectorSettings
@@ -202,12 +201,11 @@ def of_neither(
 
 
 def _trace_of_retrieval(local: RetrievalDecision, outcome: Outcome, reason: str) -> StageTrace:
-    seen = candidates([_candidate(match) for match in local.matches])
+    seen = tuple(map(_candidate, local.matches))
     return StageTrace(Stage.VECTOR, outcome, reason, local.microseconds, local.evidence, seen)
 
 
-def _candidate(match: Match) -> tuple[str, float, dict[str, EvidenceValue]]:
-    """A match as ``candidates`` takes it."""
+def _candidate(match: Match) -> Candidate:
     evidence: dict[str, EvidenceValue] = {
         "lexical": match.lexical,
         "cosine": match.cosine,
@@ -215,7 +213,7 @@ def _candidate(match: Match) -> tuple[str, float, dict[str, EvidenceValue]]:
     }
     if match.known:
         evidence["examples"] = match.examples
-    return match.name, match.score, evidence
+    return Candidate(match.name, match.score, evidence)
 
 
 def _trace_of_examples(answer: ExampleAnswer, outcome: Outcome, microseconds: float) -> StageTrace:
