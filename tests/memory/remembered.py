@@ -13,6 +13,11 @@ NOW = datetime(2024, 5, 15, 10, 30, tzinfo=UTC)
 """A Wednesday."""
 
 
+def day(text: str) -> datetime:
+    """The beginning of a day, in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
 def item(
     name: str,
     content: str,

@@ -126,6 +126,8 @@ SIMILARITY_WEIGHT: Final = 0.75
 RECENCY_WEIGHT: Final = 0.05
 USEFULNESS_WEIGHT: Final = 0.2
 FRESH_DAYS: Final = 90.0
+JUST_BELOW: Final = 0.999
+"""Times the score of one item, that of another which comes after it."""
 _ONESELF: Final = word_set("i me my mine i'm i've i'd i'll")
 _BESIDE_TIMES: Final = {*stems("in for on at of by during from until till before after the")}
 
@@ -215,7 +217,7 @@ class Pool:
             both = [update.older.content, update.newer.content]
             if scores.keys() >= {*both}:
                 low, high = sorted(scores[content] for content in both)
-                scores |= dict.fromkeys(both, min(low, high * 0.999)) | {item.content: high}
+                scores |= dict.fromkeys(both, min(low, JUST_BELOW * high)) | {item.content: high}
         # What has been replaced by what the query names comes before all that only names it.
         asked_for = {
             item.content
@@ -224,7 +226,7 @@ class Pool:
         }
         if asked_for & scores.keys():
             most = max(scores.values())
-            scores = {c: most if c in asked_for else 0.999 * scores[c] for c in scores}
+            scores = {c: most if c in asked_for else JUST_BELOW * scores[c] for c in scores}
         for content in scores:
             if self._only_counts(judged[content].item):
                 scores[content] = 0.0
@@ -276,7 +278,7 @@ class Pool:
             if likelihood and odds > best:
                 likeliest, best = content, odds
         if likeliest != first:
-            scores[likeliest], scores[first] = scores[first], 0.999 * scores[first]
+            scores[likeliest], scores[first] = scores[first], JUST_BELOW * scores[first]
 
     def _follow_updates(
         self, judged: dict[str, RecalledItem], following: set[str]

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory.remembered import NOW
+from memory.remembered import NOW, day
 
 from router.memory.model import Period
 from router.memory.query.dates import dates_in
@@ -19,8 +19,7 @@ def read(text: str, *, ahead: bool = False, now: datetime = NOW) -> list[Period]
 
 
 def period(start: str, end: str) -> Period:
-    first, last = (datetime.fromisoformat(each).replace(tzinfo=UTC) for each in (start, end))
-    return Period(first, last)
+    return Period(day(start), day(end))
 
 
 @pytest.mark.parametrize(

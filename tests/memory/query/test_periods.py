@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
+from memory.remembered import day
 
 from router.memory.model import Period
 from router.memory.query.periods import Asked, days_from, months_from, nth_of, of_each_year
-
-
-def day(text: str) -> datetime:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def winter(first: datetime) -> Period:

@@ -8,14 +8,10 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory.remembered import NOW, period_of
+from memory.remembered import NOW, day, period_of
 
 from router.memory.model import Period
 from router.memory.query.time_expressions import find_period, planned_times
-
-
-def day(text: str) -> datetime:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
