@@ -53,6 +53,8 @@ SERVICE_QUALITY: Final = 0.7
 """How far what comes from beside the layers is to be trusted by its source alone."""
 _COMPARED: Final = 30
 """Items among which contradictions are looked for."""
+MANY_CHARACTERS: Final = 100_000
+"""More are judged in a thread: some 20 ms, in which the event loop would serve nobody else."""
 _ACCESSES_KEPT: Final = 1_000
 
 
@@ -214,8 +216,14 @@ class Recaller:
         unjudged = pool.unjudged()
         contents = [item.content for item in unjudged]
         questions = [questions_of(item) for item in unjudged]
-        judging = partial(self._relevance, pool.query.subject, contents, questions)
-        pool.judge(contents, await in_thread(judging) if self._judges_in_thread else judging())
+
+        def judge() -> None:
+            pool.judge(contents, self._relevance(pool.query.subject, contents, questions))
+
+        if self._judges_in_thread or sum(map(len, contents)) > MANY_CHARACTERS:
+            await in_thread(judge)
+        else:
+            judge()
 
     def _with_confidence(
         self, given: Sequence[RecalledItem], among: Sequence[RecalledItem], now: datetime

@@ -617,7 +617,13 @@ async def test_a_result_is_plain_json() -> None:
     assert told["classification"]["secondary"][0]["name"] == "graph"
 
 
-async def test_judging_may_wait_in_a_thread() -> None:
+@pytest.mark.parametrize(
+    ("words", "options", "in_loop"),
+    [(1, {}, True), (1, {"judges_in_thread": True}, False), (20_000, {}, False)],
+)
+async def test_what_waits_or_takes_long_is_judged_in_a_thread(
+    words: int, options: dict[str, Any], *, in_loop: bool
+) -> None:
     where: list[str] = []
 
     class Remote(Stated):
@@ -627,10 +633,10 @@ async def test_judging_may_wait_in_a_thread() -> None:
             where.append(threading.current_thread().name)
             return super().of(query, contents)
 
-    layer = LoopLayer("session", "0.8 auth")
-    async with recalling(layer, relevance=Remote().of, judges_in_thread=True) as recall:
-        assert contents(await recall.answer(AUTH)) == ["0.8 auth"]
-    assert where != [threading.main_thread().name]
+    texts = [f"0.{number} auth{' and' * words}" for number in (9, 8)]
+    async with recalling(LoopLayer("session", *texts), relevance=Remote().of, **options) as recall:
+        assert contents(await recall.answer(AUTH)) == texts
+    assert (where == [threading.main_thread().name]) is in_loop
 
 
 async def test_what_was_given_is_told_after_the_answer() -> None:
