@@ -102,10 +102,9 @@ class SkillResources:
     async def list_resources(
         self, _context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """One resource a skill, its ``SKILL.md``; the others are found through it."""
-        skills, cursor = _page(
-            (await self._catalog()).routable, lambda skill: skill.name, params, RESOURCES_A_PAGE
-        )
+        """One resource a skill with files, its ``SKILL.md``; the others are found through it."""
+        with_files = [skill for skill in (await self._catalog()).routable if skill.has_file]
+        skills, cursor = _page(with_files, lambda skill: skill.name, params, RESOURCES_A_PAGE)
         return types.ListResourcesResult(
             resources=[
                 types.Resource(

@@ -17,8 +17,14 @@ from router.mcp import skills_extension
 from router.mcp.hello import SKILLS_EXTENSION
 from router.mcp.server import SkillServer
 from router.mcp.skills_extension import skill_entry
+from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
+from router.settings import Settings
 from router.skills.catalog import load_catalog
+from router.skills.folders import FolderSource
+from router.skills.manifest import SkillManifest
+from router.skills.memory_source import MemorySource
+from router.skills.sources import SkillSource
 
 SaveSkill = Callable[..., Path]
 
@@ -139,6 +145,23 @@ async def test_bytes_that_are_no_text_come_as_base64(server: SkillServer, skills
     assert isinstance(content, types.BlobResourceContents)
     assert content.mime_type == "image/png"
     assert base64.b64decode(content.blob) == b"\x89PNG\xff"
+
+
+async def test_what_is_listed_can_be_read(skills: Path, encoder: Encoder, tmp_path: Path) -> None:
+    """A tool has no file, and neither has a skill of a program."""
+    held = MemorySource([SkillManifest.in_memory("greet", "Says hello to a person.")])
+    settings = Settings(state_dir=tmp_path / "state")
+    sources: list[SkillSource] = [FolderSource([skills]), held]
+    async with (
+        SemanticRouter(settings, sources=sources, encoder=encoder) as router,
+        Client(SkillServer(router).protocol) as client,
+    ):
+        listed = (await client.list_resources()).resources
+        for resource in listed:
+            await client.read_resource(resource.uri)
+        called = await client.call_tool("load_skill", {"name": "greet"})
+    assert [resource.name for resource in listed] == ["git", "testing"]
+    assert not called.is_error
 
 
 async def test_pages_give_every_skill_once(
