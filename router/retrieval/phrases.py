@@ -52,14 +52,17 @@ def pairs(roots: Sequence[str]) -> set[int]:
 
 def letters(words: Iterable[str]) -> set[int]:
     """The hashes of the letter sequences of words; a short word is one sequence."""
-    return set(chain.from_iterable(map(_letters, words)))
+    return set(chain.from_iterable(map(_remembered_letters, words)))
 
 
-@memoised(short=16_384, longest=MAX_WORD_LETTERS)
 def _letters(word: str) -> tuple[int, ...]:
     marked = f"^{word}$"
     parts = (marked[i : i + LETTERS] for i in range(max(len(marked) - LETTERS + 1, 1)))
     return tuple(zlib.crc32(part.encode("utf-8", "replace")) for part in parts)
+
+
+_remembered_letters: Final = memoised(short=16_384, longest=MAX_WORD_LETTERS)(_letters)
+"""For what learns; profiles remember their words' terms, which are made of the same letters."""
 
 
 @memoised(short=16_384, longest=MAX_WORD_LETTERS)
