@@ -28,6 +28,7 @@ from typing import Any, Final
 
 from router.memory.model import MemoryItem
 from router.memory.recall.frames import contradict
+from router.memory.recall.updates import SUPERSEDED_BY
 from router.plain_json import PlainJson
 from router.text import STOPWORDS, stem, tokens, word_set
 
@@ -194,4 +195,4 @@ def _agreement(statement: _Statement, others: Sequence[_Statement]) -> float:
 
 
 def _is_obsolete(item: MemoryItem) -> bool:
-    return item.attributes.get("obsolete") is True or "superseded_by" in item.attributes
+    return item.attributes.get("obsolete") is True or SUPERSEDED_BY in item.attributes
