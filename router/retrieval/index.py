@@ -139,7 +139,7 @@ class SkillIndex:
         stay = np.delete(np.arange(len(names)), [bisect_left(names, skill.name) for skill in new])
         went = [bisect_left(self._names, name) for name in gone]
         kept[stay] = np.delete(np.arange(len(self._names)), went)
-        removed = self._store.documents(list(gone.values()))
+        removed = self._store.documents(list(gone.values()), removed=True)
         edit = Edit(kept, self._store.documents(new), removed, more=more)
 
         def of_skills(places: Sequence[int]) -> NDArray[np.float32]:

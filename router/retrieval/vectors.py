@@ -138,10 +138,13 @@ class VectorStore:
                 self._keep({key: kept}, name)
         return unit(kept.reshape(count, -1))
 
-    def documents(self, skills: Sequence[SkillManifest]) -> list[SkillDocument]:
+    def documents(
+        self, skills: Sequence[SkillManifest], *, removed: bool = False
+    ) -> list[SkillDocument]:
         """The documents of skills, in order. Those of many are read from the file, where they are
-        kept once they are made; reading few again costs less than looking them up."""
-        if len(skills) < WORTH_KEEPING:
+        kept once they are made, and so are those that are ``removed``: finding one costs a quarter
+        of making it. Few others are new, and looking for them would be in vain."""
+        if not skills or (len(skills) < WORTH_KEEPING and not removed):
             return [SkillDocument.of(skill) for skill in skills]
         keys = [analysis_key(skill) for skill in skills]
         try:
@@ -161,7 +164,7 @@ class VectorStore:
                 made[key] = document.analysis
             documents.append(document)
         try:
-            if made:
+            if made and not removed:
                 self._file.keep_analyses(made)
         except StoreError as error:
             _log.warning("skills are analysed anew at the next start: %s", error)

@@ -334,6 +334,10 @@ def test_documents_are_the_same_when_they_are_kept(
     found = store.documents(skills)
     assert sum(one == other for one, other in zip(found, wanted, strict=True)) == len(skills) - 1
     assert len(read) == 6  # the texts of the damaged one
+    assert store.documents(skills[2:3], removed=True) == wanted[2:3]
+    assert len(read) == 6
+    store.documents(skills[2:3])  # of few, only those that go are likely to be kept
+    assert len(read) == 12
     store.close()
 
 
