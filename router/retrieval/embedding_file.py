@@ -221,7 +221,7 @@ class EmbeddingFile:
             return self._connected(verified=verified)
         except StoreError as error:
             self.fault = str(error)
-            _log.warning("vectors are kept in memory only, and made anew at each start: %s", error)
+            _log.warning("vectors are kept in memory only for now: %s", error)
             return in_memory(_SCHEMA)
 
     def _connected(self, *, verified: bool) -> sqlite3.Connection:
