@@ -78,9 +78,13 @@ async def test_a_letter_that_is_not_sent_by_a_fault_of_ours_waits_and_holds_no_o
             raise KeyError("a fault of ours")
         sent.extend(letters)
 
+    before = Outbox("answers", refuse, read=str, most=100)
+    await before.open(tmp_path / "file")
+    await before.put(["1", "2", "3"])
+    await before.aclose()
+
     outbox = Outbox("answers", send, read=str, most=100)
-    await outbox.open(tmp_path / "file")
-    await outbox.put(["1", "2", "3"])
+    assert await outbox.open(tmp_path / "file") == ["1", "2", "3"]
     await outbox.deliver()
     await outbox.put(["4"])
     await outbox.deliver()

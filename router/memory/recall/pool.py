@@ -53,7 +53,7 @@ from router.memory.query.time_expressions import planned_times
 from router.memory.recall.answers import RecalledItem
 from router.memory.recall.confidence import SECONDS_A_DAY, conflicts_among
 from router.memory.recall.memory_router import COUNTING_LAYER, UNLIKELY_WEIGHT
-from router.memory.recall.ranking import rank
+from router.memory.recall.ranking import closeness, rank
 from router.memory.recall.updates import (
     LASTING_LAYERS,
     SUPERSEDED_BY,
@@ -81,6 +81,10 @@ purpose: a doubtful item is shown, and further layers are read."""
 NEAR: Final = 16
 """Behind an item above the floor follow others down to its relevance divided by this, with a lesser
 score: the best item is sometimes the wrong one. Nothing follows what was listed."""
+BESIDE_BEST: Final = 0.7
+"""The power of an item's relevance, as a share of the best one's, by which its score is multiplied.
+With 1 it decides nearly alone, and the first five sessions of LoCoMo hold less of the evidence;
+with 0.5 some answers of ``benchmarks/memory_finding.py`` no longer come first."""
 LISTED: Final = 0.7
 """The relevance of what is an answer whatever its words; see the module's text."""
 LAYER_WEIGHT: Final = 1.9
@@ -93,14 +97,14 @@ PASSING: Final = -1.0
 """Log-odds of events and tasks, because most questions ask for what holds; not where their layer is
 what the query asks for first."""
 IN_PERIOD: Final = 4.0
-"""Log-odds of events of the time spoken of."""
+"""Log-odds of events of the time spoken of; less of those beside it (``ranking.closeness``)."""
 NAMES_TIME: Final = 1.5
 """Log-odds, not fitted, of what lasts and names the time spoken of: "Is the office open on Friday?"
 asks for what is said of Fridays."""
 TELLS_NO_TIME: Final = -3.0
 """Log-odds, not fitted, of a task without a date where the query asks when: "Renew the passport"
 does not answer "When does my passport expire?", though the question's words speak for tasks."""
-BESIDE_RELEVANCE: Final = 0.6
+BESIDE_RELEVANCE: Final = 0.7
 """What a difference of relevance, in log-odds, counts against a replacement that is only likely."""
 BESIDE_SCORE: Final = 0.5
 """And what the logarithm of the ratio of the scores does. Both were fitted together with the
@@ -253,7 +257,7 @@ class Pool:
             one.item.content: one.relevance
             if one.item.content in self._listed
             else rerank_score(one.item, similarity, self.query.now)
-            * min(1.0, one.relevance / max(RELEVANCE_FLOOR, best))
+            * min(1.0, one.relevance / max(RELEVANCE_FLOOR, best)) ** BESIDE_BEST
             * (BESIDE_LISTED if self._is_beside_listed(one.item) else 1.0)
             for one, similarity in zip(found, similarities, strict=True)
             if one.relevance >= lowest
@@ -390,8 +394,8 @@ class Pool:
         if self._asks_when and item.layer == TASKS and "due" not in item.attributes:
             evidence += TELLS_NO_TIME
         if period is not None and item.layer in EVENT_LAYERS:
-            is_in_period = period.start <= item.created < period.end
-            evidence += IN_PERIOD * (is_in_period and not self._for_tasks)
+            near = closeness(item.created, period)
+            evidence += IN_PERIOD * near * (not self._for_tasks)
         if period is not None and item.layer in LASTING_LAYERS and self._is_of_time(item):
             evidence += NAMES_TIME
         if evidence:

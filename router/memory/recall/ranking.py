@@ -7,7 +7,7 @@ Scores of different layers do not compare, so what was found is scored anew. Fiv
   name of somebody whom every memory is about, decides little; a rare one decides much;
 * relevance: the calibrated probability of each item by itself, which sees meaning too;
 * time: when the query speaks of one, how close to it the item was remembered. It is no filter:
-  people tell the next day what happened, and remember a date wrongly;
+  people tell in the weeks that follow what happened, and remember a date wrongly;
 * session: the other items of the session that an item comes from. What one item says is explained
   by those around it, so an item gains where more of its session was found. A session's evidence is
   its best item, and of each further one the seven tenths of the share before, so that a long
@@ -38,10 +38,12 @@ RELEVANCE_WEIGHT: Final = 0.5
 """Weight of relevance beside that of words, which is 1."""
 SESSION_WEIGHT: Final = 0.3
 """Weight of the words of an item's whole session."""
-TIME_WEIGHT: Final = 0.1
+TIME_WEIGHT: Final = 0.2
 """Weight of closeness in time."""
-CLOSE_DAYS: Final = 7.0
-"""Distance from a period at which closeness has fallen to 1/e."""
+DAYS_BEFORE: Final = 3.0
+DAYS_AFTER: Final = 14.0
+"""Days before and after a period at which closeness has fallen to 1/e: what happened is told in the
+weeks that follow, and hardly ever before."""
 DECAY: Final = 0.7
 """What each further item of a session counts, beside the one before."""
 
@@ -115,11 +117,13 @@ def _keys(groups: Sequence[Hashable | None]) -> list[Hashable]:
 
 
 def closeness(moment: datetime, period: Period | None) -> float:
-    """1 within the period, exp(-distance / 7 days) outside of it; 0 when there is none."""
+    """1 within the period; outside of it exp(-distance / 3 days) before and exp(-distance / 14
+    days) after it; 0 when there is none."""
     if period is None:
         return 0.0
-    distance = max(period.start - moment, moment - period.end, timedelta())
-    return math.exp(-(distance / timedelta(days=CLOSE_DAYS)))
+    before, after = period.start - moment, moment - period.end
+    days = max(before / DAYS_BEFORE, after / DAYS_AFTER, timedelta()) / timedelta(days=1)
+    return math.exp(-days)
 
 
 def session_of(item: MemoryItem) -> str | None:

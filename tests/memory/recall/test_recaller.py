@@ -110,6 +110,11 @@ async def test_a_good_answer_of_the_primary_layers_reads_no_others() -> None:
     assert graph.calls == 0
 
 
+def told_of(result: RecallResult, word: str) -> float:
+    """The relevance of the item that ends in a word."""
+    return next(one.relevance for one in result.items if one.item.content.endswith(word))
+
+
 async def test_a_weak_answer_turns_to_the_next_layers_until_it_is_good() -> None:
     further = [LoopLayer(name) for name in FURTHER]
     further[2] = LoopLayer("meta", "0.7 auth is well covered")
@@ -381,6 +386,19 @@ async def test_what_held_in_a_period_is_found_though_a_period_asks_for_events_fi
     async with recalling(LoopLayer("session"), project) as recall:
         then = await recall.answer("Which database did we use last year?")
     assert contents(then)[0] == "0.3 our database is Postgres"
+
+
+async def test_what_was_told_soon_after_the_time_asked_about_speaks_of_it() -> None:
+    session = LoopLayer("session")
+    session.items = [
+        remembered("session", "0.5 the race was told of that week", days_old=12),
+        remembered("session", "0.5 the race was told of much later", days_old=1),
+        remembered("session", "0.5 the race was told of before", days_old=40),
+    ]
+    async with recalling(session) as recall:
+        told = await recall.answer("How did the race go two weeks ago?")
+    soon, later, before = (told_of(told, day) for day in ("week", "later", "before"))
+    assert soon > later > before
 
 
 async def test_what_is_marked_as_superseded_is_shown_to_who_asks_for_the_past() -> None:
