@@ -154,6 +154,8 @@ class PostgresDatabase:
         migrates, the others wait for it. Raises as ``MemoryStore.connect``, also if a later version
         of this program wrote the schema."""
         try:
+            if not url.strip():  # for libpq this is the server of this machine
+                raise psycopg.ProgrammingError("empty")
             parts = conninfo_to_dict(url)
         except (psycopg.ProgrammingError, UnicodeEncodeError):  # its text may show a password
             raise ConfigurationError(
@@ -162,7 +164,8 @@ class PostgresDatabase:
         port = f":{parts['port']}" if "port" in parts else ""
         self._name = f"postgresql://{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
         self._closed = False
-        address = make_conninfo("", **{**_USUAL, **parts})
+        # Whatever the database or the environment says: texts are of any alphabet.
+        address = make_conninfo("", **{**_USUAL, **parts, "client_encoding": "UTF8"})
         try:
             with psycopg.connect(address, autocommit=True) as db:
                 self._migrate(db)

@@ -121,11 +121,36 @@ def test_while_the_server_is_gone_it_says_so_and_afterwards_nothing_is_lost(
     assert found(store, "otter")[:1] == ["later"]
 
 
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_texts_are_utf_8_whatever_the_database_and_the_environment_say(
+    postgres: PostgresServer,
+    encoder: BundledEncoder,
+    monkeypatch: pytest.MonkeyPatch,
+    encoding: str,
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    name = f"in_{encoding.lower()}"
+    with psycopg.connect(postgres.url(), autocommit=True) as db:
+        db.execute(f"CREATE DATABASE {name} TEMPLATE template0 LOCALE 'C' ENCODING '{encoding}'")
+    store = MemoryStore.connect(postgres.url(name), encoder=encoder)
+    try:
+        store.save([item("a", "the café of Zoë")])
+        assert found(store, "café") == ["a"]
+        if encoding == "LATIN1":  # which has no owls
+            with pytest.raises(StoreError, match="no equivalent in encoding"):
+                store.save([item("b", "🦉 is called Ωmega")])
+        else:
+            store.save([item("b", "🦉 is called Ωmega")])
+            assert found(store, "Ωmega") == ["b"]
+    finally:
+        store.close()
+
+
 def test_who_cannot_be_reached_is_named_without_the_password(encoder: BundledEncoder) -> None:
     with pytest.raises(StoreError, match=r"postgresql://127\.0\.0\.1:1/memory") as told:
         MemoryStore.connect("postgresql://ada:secret@127.0.0.1:1/memory", encoder=encoder)
     assert "secret" not in str(told.value)
-    for url in ("ada:secret@nowhere", "postgresql://ada:secret\udcff@127.0.0.1/memory"):
+    for url in ("", "ada:secret@nowhere", "postgresql://ada:secret\udcff@127.0.0.1/memory"):
         with pytest.raises(ConfigurationError, match=r"memory\.url") as refused:
             MemoryStore.connect(url, encoder=encoder)
         assert "secret" not in str(refused.value)
