@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Final, Self
@@ -31,6 +31,7 @@ from router.retrieval.rows import EVERYTHING, Positions
 from router.retrieval.scoring import BY_SCORE, Scored, SkillScores
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
+from router.skills.difference import differing
 from router.skills.manifest import SkillManifest
 from router.spare_memory import give_back
 
@@ -96,11 +97,19 @@ class SkillIndex:
             # There is a second root now, and nothing was read for copies while there was one.
             empty = type(self)(self._encoder, self._store, self._background)
             return empty.updated(catalog, progress)
-        before = {skill.name: skill for skill in self.catalog.routable}
-        after = {skill.name: skill for skill in catalog.routable}
-        new = [skill for name, skill in after.items() if _differs(skill, before.get(name))]
-        gone = {name: skill for name, skill in before.items() if _differs(skill, after.get(name))}
-        names = list(after)
+        gone, others = map(
+            _routable,
+            differing(tuple(self.catalog.skills.values()), tuple(catalog.skills.values())),
+        )
+        new = [
+            one for name, one in others.items() if name not in gone or gone[name].mark != one.mark
+        ]
+        gone = {
+            name: one
+            for name, one in gone.items()
+            if name not in others or others[name].mark != one.mark
+        }
+        names = _names(catalog)
         index, encoded, steps = self, 0, 1
         while len(new) > (part := max(READ_AT_ONCE, len(index._names) // 16)):
             now, new = new[:part], new[part:]
@@ -325,8 +334,15 @@ class SkillIndex:
         return np.array(sorted(map(self._position_of.__getitem__, found)), dtype=np.intp)
 
 
-def _differs(skill: SkillManifest, other: SkillManifest | None) -> bool:
-    return other is not skill and (other is None or other.mark != skill.mark)
+def _names(catalog: Catalog) -> list[str]:
+    """Of the routable skills, in their order."""
+    if len(catalog.routable) == len(catalog.skills):  # as nearly always; it is much quicker
+        return list(catalog.skills)
+    return [skill.name for skill in catalog.routable]
+
+
+def _routable(skills: Iterable[SkillManifest]) -> dict[str, SkillManifest]:
+    return {skill.name: skill for skill in skills if not skill.disable_model_invocation}
 
 
 def _example_key(text: str) -> str:

@@ -19,18 +19,25 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from router.errors import UnknownSkill
 from router.skills.diagnostics import Diagnostic, Severity
+from router.skills.difference import differing
 from router.skills.discovery import MAX_SKILLS
 from router.skills.enrichment import Enrichment, EnrichmentFile, read_enrichment
 from router.skills.folders import FolderSource
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SkillSource, SourceSnapshot
+
+NEW_PER_SKILL: Final = 64
+"""A new skill of one in so many is put in its place; if there are more, all are sorted anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,8 @@ class Catalog:
         snapshots: what each source gave, strongest source first.
         enrichments: the files of enrichments that were read, by their paths.
         of_others: what other processes knew, by the digest of the skill's text.
+        won: the winner of each name as its source gave it, in the order of the names: hidden skills
+            are included, and ``enrichments`` and ``of_others`` are not applied. Read-only.
         version: 16 hex digits; equal for equal names, contents and enrichments.
         routable: the skills that may be offered for routing, in the order of their names.
     """
@@ -71,6 +80,9 @@ class Catalog:
     snapshots: tuple[tuple[SkillSource, SourceSnapshot], ...] = field(default=(), repr=False)
     enrichments: Mapping[Path, EnrichmentFile] = field(default_factory=dict, repr=False)
     of_others: Mapping[str, Enrichment] = field(default_factory=dict, repr=False)
+    won: MappingProxyType[str, SkillManifest] = field(
+        default_factory=lambda: MappingProxyType({}), repr=False
+    )
     version: str = field(init=False)
     routable: tuple[SkillManifest, ...] = field(init=False, repr=False)
 
@@ -160,7 +172,7 @@ def merge_sources(
         previous: the catalog before, to take from it what did not change.
     """
     snapshots = tuple(snapshots)
-    won = _winners(snapshots)
+    won = _winners(snapshots, previous)
     lost: list[SkillManifest] = []
     if len(won) < sum(len(snapshot.skills) for _, snapshot in snapshots):
         for _, snapshot in snapshots:
@@ -208,15 +220,52 @@ def merge_sources(
             for item in files.items()
         ),
         of_others=of_others,
+        won=MappingProxyType(won),
     )
 
 
-def _winners(snapshots: Sequence[tuple[SkillSource, SourceSnapshot]]) -> dict[str, SkillManifest]:
-    """Of the skills of each name the first one, in the order of the names."""
-    found: dict[str, SkillManifest] = {}
-    for _, snapshot in reversed(snapshots):
-        found |= {skill.name: skill for skill in reversed(snapshot.skills)}
-    return {name: found[name] for name in sorted(found)}
+def _winners(
+    snapshots: Sequence[tuple[SkillSource, SourceSnapshot]], previous: Catalog | None
+) -> dict[str, SkillManifest]:
+    """Of the skills of each name the first one. Only the names of skills that the sources have not
+    given before, in their places, are decided again."""
+    given = [found.skills for _, found in snapshots]
+    before: list[Sequence[SkillManifest]] = []
+    won: dict[str, SkillManifest] = {}
+    if previous is not None:
+        before = [found.skills for _, found in previous.snapshots]
+        won = previous.won.copy()
+    parts = [differing(old, new) for old, new in zip_longest(before, given, fillvalue=())]
+    gone = {skill.name for part, _ in parts for skill in part}
+    found = {skill.name: skill for _, part in reversed(parts) for skill in reversed(part)}
+    open_names = gone | found.keys()
+    each_once = len(won) == sum(map(len, before)) and len(found) == sum(len(p) for _, p in parts)
+    if not each_once or not found.keys() & won.keys() <= gone:
+        # A name has several skills, some of which may be outside the parts that differ.
+        found = {}
+        for skills in reversed(given):
+            found |= {one.name: one for one in reversed(skills) if one.name in open_names}
+    for name in open_names & won.keys():
+        if name in found:
+            won[name] = found.pop(name)
+        else:
+            del won[name]
+    return _in_order(won, found) if found else won
+
+
+def _in_order(
+    skills: Mapping[str, SkillManifest], new: Mapping[str, SkillManifest]
+) -> dict[str, SkillManifest]:
+    """Skills in the order of their names, and others among them."""
+    if len(new) > len(skills) // NEW_PER_SKILL:
+        both = {**skills, **new}
+        return {name: both[name] for name in sorted(both)}
+    names, manifests = list(skills), list(skills.values())
+    for name, manifest in new.items():
+        place = bisect(names, name)
+        names.insert(place, name)
+        manifests.insert(place, manifest)
+    return dict(zip(names, manifests, strict=True))
 
 
 def _enriched(
