@@ -8,6 +8,7 @@
     ├── SourceError             a skill or tool that a program gives cannot be used
     ├── UnknownSkill            a skill was asked for that the catalog does not hold
     ├── StoreError              a file that the router keeps cannot be read or written
+    │   └── StoreAway           a database cannot be reached; the same call may succeed later
     ├── ForkedProcess           what was opened before a fork was used in the child
     ├── Overloaded              too many requests wait already
     ├── EncoderError            an encoder cannot be loaded or gave unusable vectors
@@ -136,6 +137,10 @@ class StoreError(RouterError):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class StoreAway(StoreError):
+    """The database of memories cannot be reached; the same call may succeed later."""
 
 
 class ForkedProcess(RouterError, RuntimeError):

@@ -15,6 +15,7 @@ from router.errors import (
     ReadOnlyMemory,
     RouterError,
     SourceError,
+    StoreAway,
     StoreError,
     UnknownAnswer,
     UnknownMemory,
@@ -60,8 +61,12 @@ def problem_of(error: Exception, request: Request) -> Response:
         (known[1:] for known in _KNOWN if isinstance(error, known[0])),
         (500, "a part of the router failed"),
     )
-    if status == 500:  # such as a full disk; who runs the server sees no answers
+    if status == 500 or isinstance(
+        error, StoreAway
+    ):  # such as a full disk; who runs the server sees no answers
         _log.error("%s %s failed: %s", request.method, request.url.path, error)
+    if isinstance(error, StoreAway):  # its reason may name the database's address and role
+        return problem(status, title, "the database of memories does not answer; ask again later")
     # Where the server keeps its files is nothing for clients.
     return problem(status, title, error.reason if isinstance(error, StoreError) else str(error))
 
@@ -88,4 +93,5 @@ _KNOWN: Final = (
     (SourceError, 422, "a tool cannot be used"),
     (ConfigurationError, 409, "the server is not set up for that"),
     (EncoderError, 503, "the encoder does not answer"),
+    (StoreAway, 503, "memory is away"),
 )

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from router.errors import ConfigurationError, InvalidRequest, UnknownMemory
+from router.errors import ConfigurationError, InvalidRequest, StoreAway, UnknownMemory
 from router.flight import in_thread
 from router.loop_thread import OpenedInBlock, OwnLoop
 from router.memory.contexts.context import (
@@ -127,6 +127,7 @@ class Memory(OpenedInBlock):
         self._loop = OwnLoop("memory", "SyncMemory")
         self._opening = asyncio.Lock()
         self._closed = False
+        self._away = False  # when it was last tried to open
         self._calls = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -146,8 +147,18 @@ class Memory(OpenedInBlock):
             if self._closed:
                 raise RuntimeError("this memory is closed")
             if self._parts is None:
-                parts = await in_thread(self._build)
+                try:
+                    parts = await in_thread(self._build)
+                except StoreAway:
+                    self._away = True
+                    raise
                 await parts.unified.resume()
+
+    @property
+    def away(self) -> bool:
+        """Whether the database of the layers could not be reached when it was last needed; waits
+        for nothing."""
+        return self._away if self._parts is None else self._parts.store.away
 
     async def aclose(self) -> None:
         """Finish what is under way and close all stores. Closing twice is fine."""

@@ -6,8 +6,9 @@ caller has already, or gets elsewhere in the same answer.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
@@ -33,6 +34,8 @@ from router.service.shapes import Arguments, FromAttributes, NoArguments
 if TYPE_CHECKING:
     from router.memory.memory import Memory
     from router.settings import Settings
+
+T = TypeVar("T")
 
 MAX_PROBLEMS: Final = 50
 """How many problems with memory files ``memory_status`` spells out."""
@@ -288,6 +291,7 @@ class MemoryService:
         self._memory = memory
         self._events = Events() if events is None else events
         self._service = OptionalPart("memory service", self._events)
+        self._database = OptionalPart("memory", self._events)
 
     def _scope(self, asked: ScopedArguments) -> Scope:
         return scope_of(self._memory.settings, asked.user, asked.project, asked.session)
@@ -299,9 +303,19 @@ class MemoryService:
             **{name: value for name, value in asked if name not in ScopedArguments.model_fields},
         }
 
+    async def _told(self, call: Awaitable[T]) -> T:
+        """What a call of the memory gives; events are told if its database is away."""
+        try:
+            return await call
+        finally:
+            if self._memory.away:
+                self._database.failed("its database cannot be reached; the log says why")
+            else:
+                self._database.worked()
+
     async def recall(self, asked: RecallArguments) -> RecallAnswer:
         """Answer a query from the memory layers that fit it."""
-        found = await self._memory.recall(**self._given(asked, "context"))
+        found = await self._told(self._memory.recall(**self._given(asked, "context")))
         if self._events.listening:
             self._events.emit(
                 Recalled(
@@ -324,16 +338,16 @@ class MemoryService:
 
     async def search(self, asked: SearchArguments) -> Searched:
         """Search the layers, the memory files and the memory service at once."""
-        return Searched(**(await self._memory.search(**self._given(asked))).to_dict())
+        return Searched(**(await self._told(self._memory.search(**self._given(asked)))).to_dict())
 
     async def assemble(self, asked: AssembleArguments) -> Context:
         """Gather what memories and documents say into a text within a budget."""
-        return Context.model_validate(await self._memory.assemble(**self._given(asked)))
+        return Context.model_validate(await self._told(self._memory.assemble(**self._given(asked))))
 
     async def save(self, asked: SaveArguments) -> Saved:
         """Remember a text."""
         scoped = (asked.user, asked.project, asked.session) != (None, None, None)
-        done = await self._memory.save(
+        saving = self._memory.save(
             asked.content,
             name=asked.name,
             tags=asked.tags,
@@ -351,6 +365,7 @@ class MemoryService:
             supersede=asked.supersede,
             questions=asked.questions,
         )
+        done = await self._told(saving)
         return Saved(
             name=done.name,
             layer=done.layer,
@@ -361,26 +376,26 @@ class MemoryService:
 
     async def list(self, asked: ListArguments) -> Stock:
         """What the layers hold, newest first."""
-        page = await self._memory.list(**self._given(asked))
+        page = await self._told(self._memory.list(**self._given(asked)))
         return Stock(items=[Stored(**item.to_dict()) for item in page.items], next=page.next)
 
     async def profile(self, asked: ScopedArguments) -> Stock:
         """What is known of the user and holds now, newest first."""
-        known = await self._memory.profile(scope=self._scope(asked))
+        known = await self._told(self._memory.profile(scope=self._scope(asked)))
         return Stock(items=[Stored(**item.to_dict()) for item in known], next=None)
 
     async def get(self, asked: NamedArguments) -> StoredInFull:
         """One memory by its name."""
-        return StoredInFull(**(await self._memory.get(**self._given(asked))).to_dict())
+        return StoredInFull(**(await self._told(self._memory.get(**self._given(asked)))).to_dict())
 
     async def delete(self, asked: NamedArguments) -> Deleted:
         """Forget one memory: a file, or an item stored in exactly this scope."""
-        await self._memory.delete(**self._given(asked))
+        await self._told(self._memory.delete(**self._given(asked)))
         return Deleted(name=asked.name, layer=asked.layer)
 
     async def status(self, _asked: NoArguments) -> MemoryNow:
         """How the layers, the memory files and the memory service are."""
-        status = await self._memory.status()
+        status = await self._told(self._memory.status())
         unified = status["unified"]
         problems = unified["problems"][:MAX_PROBLEMS]
         told = {"problems": problems, "service_reason": unified["reason"]}

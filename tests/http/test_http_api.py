@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from servers.forgetful_server import ForgetfulServer
+from servers.postgres_server import PostgresServer
 
 from router.http.api import Api
 from router.http.caller import Callers
@@ -67,6 +68,62 @@ async def test_memory_answers_as_described(api: Api, connect: Connect) -> None:
     context = await client.post("/v1/memory/context", json={**asked, "token_budget": 100})
     assert text["content"] in check(context, "post", "/v1/memory/context")["text"]
     check(await client.get("/v1/memory/status"), "get", "/v1/memory/status")
+
+
+async def test_memories_whose_database_is_away_are_named_until_it_is_back(
+    router: SemanticRouter,
+    keys: KeyFile,
+    connect: Connect,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("router.memory.stores.postgres_database.WAIT_SECONDS", 0.5)
+    database = PostgresServer()
+    url = database.url().replace("postgres@", "postgres:secret@")
+    told = {"directory": tmp_path / "memory", "url": url, **PATIENT}
+    settings = Settings(state_dir=tmp_path / "state", llm={"enabled": False}, memory=told)
+    memory, later = Memory(settings), Memory(settings)
+    callers = Callers(keys, secret=None, required=False)
+    client, opens_later = (connect(Api(router, one, callers)) for one in (memory, later))
+    text = {"content": "We chose Postgres for its JSON support", "layer": "semantic"}
+    asked = {"query": "Why did we choose Postgres?"}
+    calls = [("recall", asked), ("save", text), ("context", asked)]
+
+    async def degraded(client: Any) -> Any:
+        return (await client.get("/readyz")).json()["degraded"]
+
+    async def recalled(client: Any) -> Any:
+        answer = await client.post("/v1/memory/recall", json=asked)
+        return [item["content"] for item in check(answer, "post", "/v1/memory/recall")["items"]]
+
+    try:
+        await client.post("/v1/memory/save", json=text)
+        assert await recalled(client) == [text["content"]]
+        assert await degraded(client) == {}
+        database.crash()
+        try:
+            assert await degraded(client) == {}  # it asks nobody
+            answers = [await client.post(f"/v1/memory/{name}", json=given) for name, given in calls]
+            answers.append(await opens_later.get("/v1/memory/status"))
+            for answer in answers:
+                assert answer.status_code == 503, answer.text
+                assert answer.headers["Retry-After"] == "1"
+                assert answer.json()["title"] == "memory is away"
+                assert not any(each in answer.text for each in ("secret", "postgres", "/pg-"))
+            for one in (client, opens_later):
+                assert list(await degraded(one)) == ["memory"]
+            assert "secret" not in caplog.text
+            assert "GET /v1/memory/status failed: postgresql://" in caplog.text
+        finally:
+            database.start()
+        for one in (client, opens_later):
+            assert await recalled(one) == [text["content"]]
+            assert await degraded(one) == {}
+    finally:
+        await memory.aclose()
+        await later.aclose()
+        database.close()
 
 
 async def test_a_memory_service_that_does_not_answer_is_named_until_it_does(

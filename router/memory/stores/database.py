@@ -76,9 +76,11 @@ class Database(Protocol):
 
     Attributes:
         read_only: whether it can only be read; then ``writing`` raises ``StoreError``.
+        away: whether the last call ended in ``StoreAway``.
     """
 
     read_only: bool
+    away: bool
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection on which all statements see the same state of the database."""

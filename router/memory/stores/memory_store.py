@@ -137,6 +137,11 @@ class MemoryStore:
         self._db.close()
 
     @property
+    def away(self) -> bool:
+        """Whether the database could not be reached when it was last needed."""
+        return self._db.away
+
+    @property
     def generation(self) -> int:
         """A number that every change of what can be found raises, whichever process makes it.
 

@@ -20,7 +20,7 @@ from pgvector.psycopg import register_vector
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool
 
-from router.errors import ConfigurationError, InvalidRequest, StoreError
+from router.errors import ConfigurationError, InvalidRequest, StoreAway, StoreError
 from router.memory.stores.database import Connection, Rows, WordMatch, placeholders
 from router.memory.stores.item_vectors import ItemVectors
 from router.memory.stores.spaces import Filter, Space, ids_of
@@ -148,6 +148,7 @@ class PostgresDatabase:
     """A ``Database`` on a server, with a pool of connections."""
 
     read_only = False
+    away = False
 
     def __init__(self, url: str) -> None:
         """Connect, and bring the schema to this version. Processes may start at the same time: one
@@ -170,7 +171,7 @@ class PostgresDatabase:
             with psycopg.connect(address, autocommit=True) as db:
                 self._migrate(db)
         except psycopg.Error as error:
-            raise StoreError(self._name, _reason(error)) from error
+            raise self._told(error) from error
         self._pool = ConnectionPool(
             address,
             # Plans for terms that were common are wrong for rare ones, so none is kept.
@@ -218,8 +219,11 @@ class PostgresDatabase:
         try:
             with self._pool.connection() as db:
                 yield db
+            self.away = False
         except psycopg.Error as error:
-            raise StoreError(self._name, _reason(error)) from error
+            told = self._told(error)
+            self.away = isinstance(told, StoreAway)
+            raise told from error
         except UnicodeEncodeError as error:
             raise InvalidRequest(f"a text holds a lone surrogate: {error}") from None
 
@@ -230,13 +234,33 @@ class PostgresDatabase:
                 if self._version(db) != version:  # another process was first
                     continue
                 if version == 0:
-                    db.execute("CREATE EXTENSION IF NOT EXISTS vector")
-                    db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+                    self._prepare(db)
                 _look_into_schema(db)
                 db.execute(MIGRATIONS[version])
                 db.execute("UPDATE memory_store SET version = %s", (version + 1,))
         if version > len(MIGRATIONS):
             raise StoreError(self._name, "written by a later version of this program; use that one")
+
+    def _prepare(self, db: psycopg.Connection[Any]) -> None:
+        """Make the extension and the schema, unless they are there."""
+        try:
+            db.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            # Who may not make one is refused IF NOT EXISTS, too.
+            if not db.execute(
+                "SELECT 1 FROM pg_namespace WHERE nspname = %s", (SCHEMA,)
+            ).fetchall():
+                db.execute(f"CREATE SCHEMA {SCHEMA}")
+        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFile) as error:
+            hint = (
+                "an administrator can prepare the database: CREATE EXTENSION vector, and "
+                f"CREATE SCHEMA {SCHEMA} AUTHORIZATION for this role"
+            )
+            raise StoreError(self._name, f"{_reason(error)}; {hint}") from error
+
+    def _told(self, error: psycopg.Error) -> StoreError:
+        """An error of the client library as one of ours."""
+        kind = StoreAway if _is_away(error) else StoreError
+        return kind(self._name, _reason(error))
 
     def _version(self, db: psycopg.Connection[Any]) -> int:
         """How many migrations the schema has seen."""
@@ -314,6 +338,9 @@ _USUAL: Final[dict[str, str | int | None]] = {
     "keepalives_count": int(WAIT_SECONDS),
 }
 """What an address says of a connection, unless it says something else itself."""
+_AWAY_CODES: Final = ("08", "57P")
+"""The beginnings of PostgreSQL's codes for a lost connection, and for a server that stops, has
+crashed or is starting."""
 
 
 def _look_into_schema(db: psycopg.Connection[Any]) -> None:
@@ -342,11 +369,14 @@ def _translated(sql: str) -> str:
 
 
 def _reason(error: psycopg.Error) -> str:
-    """What is wrong, in one line, and what to do about it if that is known."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, psycopg.errors.InsufficientPrivilege | psycopg.errors.UndefinedFile):
-        text += (
-            "; an administrator can prepare the database: CREATE EXTENSION vector, and "
-            f"CREATE SCHEMA {SCHEMA} AUTHORIZATION for this role"
-        )
-    return text
+    """What is wrong, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _is_away(error: psycopg.Error) -> bool:
+    """Whether there is no connection, or the server ended it. A connection that was not made or was
+    lost has no code."""
+    code = error.sqlstate
+    return isinstance(error, psycopg.OperationalError) and (
+        code is None or code.startswith(_AWAY_CODES)
+    )

@@ -176,6 +176,8 @@ class SqliteConnection:
 class SqliteDatabase:
     """A ``Database`` in a file, with a pool of connections, as many as are used at a time."""
 
+    away = False
+
     def __init__(self, path: Path) -> None:
         """Open the file, or create it. Raises as ``MemoryStore.open``, also if the file is another
         program's; it is left alone."""

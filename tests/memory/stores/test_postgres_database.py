@@ -5,6 +5,7 @@ What it keeps and finds is tested with the other database, in ``test_memory_stor
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from memory.remembered import ids, item
 from servers.postgres_server import PostgresServer
 
 from router import Memory, Settings
-from router.errors import ConfigurationError, StoreError
+from router.errors import ConfigurationError, StoreAway, StoreError
 from router.memory.model import Scope
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.postgres_database import MIGRATIONS
@@ -154,6 +155,38 @@ def test_who_cannot_be_reached_is_named_without_the_password(encoder: BundledEnc
         with pytest.raises(ConfigurationError, match=r"memory\.url") as refused:
             MemoryStore.connect(url, encoder=encoder)
         assert "secret" not in str(refused.value)
+
+
+def test_an_administrators_help_is_asked_for_where_it_helps_and_only_there(
+    postgres: PostgresServer, postgres_url: str, encoder: BundledEncoder
+) -> None:
+    role = f"role_{secrets.token_hex(8)}"
+    url = postgres_url.replace("postgres@", f"{role}@")
+
+    def asked(*statements: str) -> str:
+        """What who has no right yet is told, after these."""
+        with psycopg.connect(postgres_url, autocommit=True) as db:
+            for statement in statements:
+                db.execute(statement.encode())
+        with pytest.raises(StoreError, match="permission denied") as told:
+            MemoryStore.connect(url, encoder=encoder)
+        assert not isinstance(told.value, StoreAway)
+        return told.value.reason
+
+    try:
+        hint = asked("DROP EXTENSION vector", f"CREATE ROLE {role} LOGIN")
+        assert "CREATE EXTENSION vector" in hint
+        assert hint.endswith("CREATE SCHEMA router_memory AUTHORIZATION for this role")
+        with psycopg.connect(postgres_url, autocommit=True) as db:
+            db.execute("CREATE EXTENSION vector")
+            db.execute(f"CREATE SCHEMA router_memory AUTHORIZATION {role}".encode())
+        MemoryStore.connect(url, encoder=encoder).close()
+        taken = "ALTER TABLE router_memory.memory_store OWNER TO postgres"
+        assert "CREATE" not in asked(taken)
+    finally:
+        with psycopg.connect(postgres_url, autocommit=True) as db:
+            db.execute(f"DROP OWNED BY {role} CASCADE".encode())
+            db.execute(f"DROP ROLE {role}".encode())
 
 
 def test_what_is_forgotten_is_gone_from_the_servers_files(
