@@ -61,9 +61,8 @@ def problem_of(error: Exception, request: Request) -> Response:
         (known[1:] for known in _KNOWN if isinstance(error, known[0])),
         (500, "a part of the router failed"),
     )
-    if status == 500 or isinstance(
-        error, StoreAway
-    ):  # such as a full disk; who runs the server sees no answers
+    # Such as a full disk; who runs the server sees no answers.
+    if status == 500 or isinstance(error, StoreAway):
         _log.error("%s %s failed: %s", request.method, request.url.path, error)
     if isinstance(error, StoreAway):  # its reason may name the database's address and role
         return problem(status, title, "the database of memories does not answer; ask again later")

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from router.errors import ConfigurationError, InvalidRequest, StoreAway, UnknownMemory
+from router.errors import ConfigurationError, InvalidRequest, StoreAway, StoreError, UnknownMemory
 from router.flight import in_thread
 from router.loop_thread import OpenedInBlock, OwnLoop
 from router.memory.contexts.context import (
@@ -149,8 +149,8 @@ class Memory(OpenedInBlock):
             if self._parts is None:
                 try:
                     parts = await in_thread(self._build)
-                except StoreAway:
-                    self._away = True
+                except StoreError as error:
+                    self._away = isinstance(error, StoreAway)
                     raise
                 await parts.unified.resume()
 
