@@ -108,7 +108,8 @@ BESIDE_RELEVANCE: Final = 0.7
 """What a difference of relevance, in log-odds, counts against a replacement that is only likely."""
 BESIDE_SCORE: Final = 0.5
 """And what the logarithm of the ratio of the scores does. Both were fitted together with the
-coefficients of ``likelihood_of_replacement``."""
+coefficients of ``likelihood_of_replacement``; of a ratio that ``BESIDE_BEST`` has made smaller a
+part was put to the difference of relevance."""
 GRAPH_LAYER: Final = "graph"
 RELATION: Final = 0.7
 """What reaches an item over relations keeps this share of its relevance at each of them."""

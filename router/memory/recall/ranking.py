@@ -15,9 +15,9 @@ Scores of different layers do not compare, so what was found is scored anew. Fiv
 * words of the session: BM25 of what was found of each session, as one text. The words of a question
   are often spread over several turns of one talk.
 
-The signals were chosen on all of LoCoMo, so its figures flatter them a little; the constants by
-leaving out one of its conversations in turn, and near them little changes. ``benchmarks/locomo.py``
-measures the ranking.
+The signals, and how closeness in time falls, were chosen on all of LoCoMo, so its figures flatter
+them a little; the other constants by leaving out one of its conversations in turn, and near them
+little changes. ``benchmarks/locomo.py`` measures the ranking.
 """
 
 from __future__ import annotations
