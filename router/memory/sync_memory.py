@@ -21,6 +21,11 @@ class SyncMemory(SyncFace[Memory]):
         """Takes what ``Memory`` takes."""
         super().__init__(Memory(*given, **parts), "memory")
 
+    @property
+    def away(self) -> bool:
+        """See ``Memory.away``."""
+        return self._inner.away
+
     open = waiting(Memory.open)
     classify = waiting(Memory.classify)
     route = waiting(Memory.route)
