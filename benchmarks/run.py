@@ -55,14 +55,18 @@ def main() -> None:
     parser.add_argument("--render", action="store_true", help="only write RESULTS.md")
     options = parser.parse_args()
     if options.check:
-        found = list(faults())
-        sys.exit("\n".join(found) if found else 0)
+        if found := list(faults()):
+            sys.exit("\n".join(found))
+        say("RESULTS.md and the plots are what results/ says")
+        return
     try:
         failed = [] if options.render else run_all(chosen(options.names, parser), options)
     except KeyboardInterrupt:
         say("stopped; the tables that were measured are kept, and the next run goes on from there")
         sys.exit(130)
     REPORT.write_text(rendered(), encoding="utf-8")
+    for stale in faults():  # a plot: this environment may have no matplotlib to draw it again
+        say(stale)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}; the others are in {REPORT}")
     say(f"the figures are in {REPORT}")

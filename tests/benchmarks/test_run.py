@@ -177,11 +177,13 @@ def test_the_shapes_that_scripts_print_become_rows(found: object, rows: object) 
 # --- checking
 
 
-def test_a_fresh_report_agrees_with_its_results(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_fresh_report_agrees_with_its_results_and_it_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command(monkeypatch)
+    capsys.readouterr()
     assert command(monkeypatch, "--check") == 0
+    assert capsys.readouterr().err == "RESULTS.md and the plots are what results/ says\n"
 
 
 def test_an_edited_report_is_noticed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,13 +195,16 @@ def test_an_edited_report_is_noticed(folder: Path, monkeypatch: pytest.MonkeyPat
     assert command(monkeypatch, "--check") == 0
 
 
-def test_a_plot_of_other_figures_is_noticed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plot_of_other_figures_is_noticed_and_told_after_a_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     command(monkeypatch)
     path = folder / "results" / "one.json"
     series = {"latency": {"x": [1, 10], "p50_ms": [0.1, 0.2]}}
     kept = json.loads(path.read_text(encoding="utf-8")) | {"series": series}
     path.write_text(json.dumps(kept), encoding="utf-8")
     command(monkeypatch, "--render")
+    assert "one-latency.svg is not what results/ says: run" in capsys.readouterr().err
     assert "one-latency.svg is not what" in str(command(monkeypatch, "--check"))
     plot = folder / "results" / "one-latency.svg"
     plot.write_text(f"<svg>{plots.digest(series['latency'])}</svg>", encoding="utf-8")
