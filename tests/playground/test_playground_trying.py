@@ -87,6 +87,32 @@ def test_what_cannot_be_asked_is_said(visit: Open) -> None:
     expect(page.get_by_role("alert")).to_contain_text("control character")
 
 
+def test_an_answer_shows_at_once_among_the_latest(visit: Open) -> None:
+    page = visit("/")
+    ask(page, "undo the newest commit of this branch")
+    latest = page.get_by_role("region", name="Latest answers")
+    expect(latest).to_contain_text("undo the newest commit of this branch")
+    ask(page, "undo the two newest commits of this branch")
+    expect(latest).to_contain_text("undo the two newest commits")
+    expect(page.locator("#latest-answers")).to_have_count(1)
+
+
+def test_a_server_that_does_not_answer_is_told_in_place_of_the_earlier_answer(visit: Open) -> None:
+    page = visit("/", allowed="ERR_INTERNET_DISCONNECTED|htmx:error")
+    ask(page, SQUASH)
+    page.context.set_offline(True)
+    page.get_by_role("button", name="Right", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("The server did not answer")
+    expect(page.get_by_role("button", name="Right", exact=True)).to_be_visible()
+    ask(page, "write a letter")
+    expect(page.locator("#answer")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_contain_text("The server did not answer")
+    page.context.set_offline(False)
+    ask(page, "write a letter")
+    expect(page.locator("#answer")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
 def test_without_scripts_the_same_page_comes_whole(served: Served) -> None:
     done = httpx.post(f"{served.url}/try", data={"request": SQUASH}, headers={"Origin": served.url})
     assert done.status_code == 200

@@ -80,6 +80,7 @@ async def _explained(
             "most": max(most, 0.01),
             "microseconds": sum(entry.microseconds for entry in result.trace),
             "may_say": Right.FEEDBACK in visit.caller.rights,
+            "latest": visit.api.decisions.latest(visit.caller, LATEST),
         },
     )
 
