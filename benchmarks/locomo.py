@@ -170,7 +170,7 @@ class EveryLayer:
     """A classifier that reads all layers; which ones a query needs is another benchmark's
     subject."""
 
-    async def aclassify(self, query: str) -> Classification:
+    def classify(self, query: str) -> Classification:
         chosen = tuple(LayerChoice(name, 1.0) for name in LAYERS)
         return Classification((QueryType.GENERAL,), chosen, (), 1.0, (f"all, for {query!r}",))
 

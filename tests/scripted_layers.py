@@ -138,7 +138,7 @@ class TableClassifier:
         self._table = {text.replace("_", " "): found for text, found in table.items()}
         self.calls = 0
 
-    async def aclassify(self, query: str) -> Classification:
+    def classify(self, query: str) -> Classification:
         self.calls += 1
         nothing = Classification((), (), (), 0.9, ("It is about nothing that is remembered.",))
         return self._table.get(normalise(query), nothing)

@@ -84,9 +84,8 @@ class Memory(OpenedInBlock):
         Args:
             settings: None reads them from the environment and the working directory.
             encoder: in place of the one that the settings name.
-            models: LLMs: ``classify`` asks them in fall-back order, ``extract`` and ``consolidate``
-                the first one; the caller closes them. What reads layers is bound to milliseconds,
-                and decides without.
+            models: LLMs; ``extract`` and ``consolidate`` ask the first one. The caller closes
+                them. What reads layers is bound to milliseconds, and decides without.
             layers: further layers, beside the built-in eleven; one of the same name replaces it.
             routing_table: routes to use instead of the default ones, by type of query.
             count_tokens: tokens of a text as the reader of contexts counts them; None counts the
@@ -115,7 +114,6 @@ class Memory(OpenedInBlock):
             self._parts = assemble_parts(
                 settings,
                 encoder=encoder,
-                models=models,
                 layers=tuple(layers),
                 routing_table=routing_table,
                 count_tokens=count_tokens,
@@ -208,7 +206,7 @@ class Memory(OpenedInBlock):
     async def classify(self, query: str) -> Classification:
         """What a query of 1 to 2,000 characters asks for, and which layers hold it."""
         async with self._in_use() as parts:
-            return await parts.classifier.aclassify(query)
+            return parts.classifier.classify(query)
 
     async def route(
         self,

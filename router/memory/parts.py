@@ -13,7 +13,6 @@ from typing import Final
 
 from router.errors import ConfigurationError
 from router.flight import in_thread
-from router.llm.protocol import ChatModel
 from router.memory.contexts.assembler import ContextAssembler
 from router.memory.contexts.context import Retrieved, Strategy
 from router.memory.contexts.documents import DocumentIndex
@@ -101,7 +100,6 @@ def assemble_parts(
     settings: Settings,
     *,
     encoder: Encoder | None,
-    models: Sequence[ChatModel],
     layers: Sequence[AnyLayer],
     routing_table: RoutingTable | None,
     count_tokens: Callable[[str], int] | None,
@@ -121,15 +119,10 @@ def assemble_parts(
         )
     encoder = build_encoder(settings) if encoder is None else encoder
     with ExitStack() as opened:  # what is open when another store fails is closed again
-        classify = partial(
-            QueryClassifier,
-            table=routing_table,
-            layers=[layer.spec for layer in layers],
-            encoder=encoder,
+        classifier = QueryClassifier(
+            table=routing_table, layers=[layer.spec for layer in layers], encoder=encoder
         )
-        reading = classify()  # bound to milliseconds, so it asks no LLM
-        reading.classify("What is there?")  # loads its weights, before a deadline runs
-        classifier = classify(models=models) if models else reading
+        classifier.classify("What is there?")  # loads its weights, before a deadline runs
         if given.url is None:
             store = MemoryStore.open(given.directory, encoder=encoder, clock=clock)
         else:
@@ -146,7 +139,7 @@ def assemble_parts(
         replaced = {layer.spec.name for layer in layers}
         router = MemoryRouter(
             [*(layer for name, layer in own.items() if name not in replaced), *layers],
-            classifier=reading,
+            classifier=classifier,
             weights=weights,
             generation=lambda: store.generation + unified.files.generation,
             clock=clock,

@@ -20,7 +20,6 @@ import pytest
 from kept_memory import settings_in
 from memory.remembered import ids
 from read_only import read_only
-from scripted_model import Scripted
 from servers.forgetful_server import ForgetfulServer
 
 from router.errors import (
@@ -75,7 +74,6 @@ def opened(tmp_path: Path, encoder: BundledEncoder) -> Opened:
     async def opening(
         *,
         layers: Sequence[AnyLayer] = (),
-        models: Sequence[Any] = (),
         encoder: Encoder = encoder,
         routing_table: Any = None,
         **settings: Any,
@@ -83,7 +81,6 @@ def opened(tmp_path: Path, encoder: BundledEncoder) -> Opened:
         async with Memory(
             settings_in(tmp_path, **settings),
             layers=layers,
-            models=models,
             encoder=encoder,
             routing_table=routing_table,
             clock=NOW.timestamp,
@@ -637,14 +634,6 @@ async def test_routes_can_be_overridden(opened: Opened) -> None:
         answer = await memory.recall("What is JWT?", ADA)
     assert [choice.name for choice in found.layers] == ["graph"]
     assert answer.cascade_path[0].layers[0] == "semantic"
-
-
-async def test_models_are_asked_what_a_query_is_about_when_there_are_any(opened: Opened) -> None:
-    sure = '{"layers": ["planning"], "types": ["planning"], "confidence": 0.9}'
-    async with opened(models=[Scripted([sure])]) as memory:
-        found = await memory.classify("What is JWT?")
-    assert [choice.name for choice in found.layers] == ["planning"]
-    assert found.reasons == ("scripted chose planning.",)
 
 
 async def test_feedback_moves_a_weight_shows_in_the_status_and_can_be_reset(

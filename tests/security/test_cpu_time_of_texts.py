@@ -31,7 +31,6 @@ from router.llm.protocol import OfferedSkill
 from router.memory.files.names import parse_name
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.memory.query.classifier import QueryClassifier
-from router.memory.query.llm_classifier import parse_answer as parse_layers
 from router.memory.query.rewrite import rewrite
 from router.memory.texts.chunking import sections
 from router.memory.texts.contents import content_key, name_from, readable, title_of
@@ -98,7 +97,6 @@ ENTRIES: Final[dict[str, Callable[[str], object]]] = {
     "description of a skill": lambda text: read_skill("Commit.", text[:5_000]),
     "model's answer": lambda text: parse_answer(text, OFFERED, provider="p"),
     "texts in a model's answer": read_answer,
-    "model's layers": lambda text: parse_layers(text, ["user"], provider="p"),
     "result": RoutingResult.from_json,
     "content of a memory": lambda text: (
         content_key(text),

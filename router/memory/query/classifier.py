@@ -3,8 +3,7 @@
 Three things decide. A model learned from written examples (``classifier_model``) says how likely
 the query asks for each type of answer from each built-in layer. Layers that somebody plugged in are
 compared with the query by their own examples. And the routing table says from which layers each
-type is answered. No LLM is needed; where one is configured, ``aclassify`` asks it, and falls back
-to the same answer without it.
+type is answered. No LLM is asked: what reads layers is bound to milliseconds.
 
 More than one type may hold, so several layers may be read: all whose share of the probability
 reaches ``READ_SHARE``. When it is likeliest that nothing in memory bears on the query, nothing is.
@@ -13,10 +12,8 @@ reaches ``READ_SHARE``. When it is likeliest that nothing in memory bears on the
 from __future__ import annotations
 
 import math
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from router.llm.protocol import ChatModel
     from router.memory.query.classifier_model import QueryKind
     from router.retrieval.encoders import Encoder
 
@@ -61,8 +57,6 @@ class QueryClassifier:
             examples and description.
         encoder: the bundled encoder, if it is loaded already. Another one is not used, because the
             weights were learned with the bundled one.
-        models: asked by ``aclassify``, in fall-back order. Closing them is the caller's.
-        timeout_seconds: for all the models together.
 
     Raises:
         ConfigurationError: the table names what does not exist or has a weight outside (0, 1], or a
@@ -75,9 +69,6 @@ class QueryClassifier:
         table: RoutingTable | None = None,
         layers: Sequence[LayerSpec] = (),
         encoder: Encoder | None = None,
-        models: Sequence[ChatModel] = (),
-        timeout_seconds: float = 5.0,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plugins = tuple(spec for spec in layers if spec.name not in MEMORY_LAYERS)
         for spec in self._plugins:
@@ -88,17 +79,10 @@ class QueryClassifier:
         known = (*MEMORY_LAYERS, *(spec.name for spec in self._plugins))
         self._table = overridden(table, known=known)
         self._encoder = encoder
-        self._judges = None
-        if models:
-            from router.memory.query.llm_classifier import LayerJudges
-
-            self._judges = LayerJudges(
-                models, layers=self._plugins, timeout_seconds=timeout_seconds, clock=clock
-            )
 
     def classify(self, query: str) -> Classification:
-        """Classify a query of 1 to 2,000 characters without an LLM. The first call loads the
-        weights; later ones take some 0.2 ms."""
+        """Classify a query of 1 to 2,000 characters. The first call loads the weights; later ones
+        take some 0.2 ms."""
         check_text("query", query, MAX_QUERY_CHARACTERS)
         return self._local.classify(query)
 
@@ -106,22 +90,6 @@ class QueryClassifier:
         """The layers that ``classify`` would read; quicker, because nothing is explained."""
         check_text("query", query, MAX_QUERY_CHARACTERS)
         return self._local.layers(query)
-
-    async def aclassify(self, query: str) -> Classification:
-        """Ask the models, in fall-back order; without a usable answer, do as ``classify``. Trouble
-        with a model never raises: the reasons say what it was."""
-        check_text("query", query, MAX_QUERY_CHARACTERS)
-        if self._judges is None:
-            return self._local.classify(query)
-        answer, notes = await self._judges.ask(query)
-        if answer is None:
-            local = self._local.classify(query)
-            return replace(local, reasons=(*local.reasons, *notes))
-        layers = tuple(
-            LayerChoice(name, 1 / place) for place, name in enumerate(answer.layers, start=1)
-        )
-        secondary = _secondary(self._table, answer.types, layers)
-        return Classification(answer.types, layers, secondary, answer.confidence, tuple(notes))
 
     @cached_property
     def _local(self) -> _LocalClassifier:

@@ -61,7 +61,7 @@ _REMEMBERED_ROUTES: Final = 1_000
 class Classifier(Protocol):
     """Says what a query asks for."""
 
-    async def aclassify(self, query: str) -> Classification: ...
+    def classify(self, query: str) -> Classification: ...
 
 
 class MemoryRouter:
@@ -204,7 +204,7 @@ class MemoryRouter:
         if (query is None) == (route_id is None):
             raise InvalidRequest("feedback: give either route_id or query")
         if query is not None:
-            about = (await self._classifier.aclassify(query)).types
+            about = self._classifier.classify(query).types
             if not about:
                 raise InvalidRequest("query: no layer is read for it, so none can be judged")
         elif isinstance(route_id, str) and route_id in self._answered:
@@ -248,7 +248,7 @@ class MemoryRouter:
         key: Hashable,
     ) -> MemoryRoute:
         """The answer made anew; a complete one goes into the cache."""
-        classification = await self._classifier.aclassify(asked.text)
+        classification = self._classifier.classify(asked.text)
         chosen, secondary = self._choose(asked, classification, named)
         if always and named is None and (not chosen or is_keyword(asked.text)):
             chosen, secondary = self._all_of(classification), ()

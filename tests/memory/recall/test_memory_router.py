@@ -152,7 +152,7 @@ async def test_a_classifier_that_takes_long_leaves_the_layers_their_time() -> No
     clock = Clock(0.0)
 
     class Slow(TableClassifier):
-        async def aclassify(self, query: str) -> Classification:
+        def classify(self, query: str) -> Classification:
             clock.now += 10 * AMPLE
             return classified("session")
 
