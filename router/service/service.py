@@ -173,6 +173,7 @@ class Service:
             name=skill.name,
             description=skill.description,
             instructions=skill.body,
+            tool=skill.payload if isinstance(skill.payload, dict) else None,
             folder=_shown(folder),
             uri=uri_of(skill.name),
             resources=[path for path in paths if path != SKILL_FILE],

@@ -263,6 +263,9 @@ class LoadedSkill(BaseModel):
     name: str
     description: str
     instructions: str = Field(description="The text of SKILL.md after its frontmatter.")
+    tool: dict[str, Any] | None = Field(
+        description="Of a tool, the definition as it was given, with the schema of its arguments."
+    )
     folder: str = Field(description="Where the skill lies on the server's machine.")
     uri: str = Field(description="The folder as a resource; add a resource's path to read it.")
     resources: list[str] = Field(description="Paths of its other files, relative to the folder.")

@@ -94,6 +94,8 @@ async def test_a_tool_is_routable_when_it_was_put_and_not_when_it_was_deleted(
     assert routed["selected_skills"] == ["shop__refund"]
     ranked = (await client.post("/v1/rank", json=ASKED)).json()
     assert ranked["skills"][0]["tool"] == REFUND
+    loaded = (await client.get("/v1/skills/shop__refund")).json()
+    assert loaded["tool"] == REFUND  # with what an agent needs to call it
     gone = await client.delete(place)
     assert gone.json()["skill"] == "shop__refund"
     assert (await client.delete(place)).status_code == 404

@@ -127,6 +127,7 @@ async def test_load_skill_gives_instructions_and_the_paths_of_the_files(shared: 
     answer = await call(shared.url, "load_skill", name="git")
     loaded = answer.structured_content
     assert loaded["instructions"] == "Do it well."
+    assert loaded["tool"] is None
     assert loaded["folder"] == str(shared.skills / "git")
     assert loaded["uri"] == "skill://git"
     assert loaded["resources"] == ["references/hooks/list.md", "scripts/undo.sh"]
