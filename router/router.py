@@ -332,9 +332,13 @@ class SemanticRouter(OpenedInBlock):
         that ask the same meanwhile share it, unless an answer was dropped since it began."""
         if not snapshot.waits:
             return await self._decide(snapshot, question, caches)
-        asked, context, index, _, similar = question
-        dropped = self._drops if self.cluster is None else self.cluster.answers.era()
-        flight = normalise(asked.text), context, similar, index.catalog.version, dropped
+        flight = (
+            normalise(question.asked.text),
+            question.context,
+            question.similar,
+            question.skill_index.catalog.version,
+            self._drops if self.cluster is None else self.cluster.answers.era(),
+        )
         return await self._flights.do(
             flight, lambda: self._decide_in_cluster(snapshot, question, caches)
         )
@@ -460,10 +464,10 @@ class SemanticRouter(OpenedInBlock):
                 Request.parse(text, available=available, scope=scope)
             except InvalidRequest as error:
                 raise InvalidRequest(f"request {number} of {len(texts)}: {error}") from None
-        gate = asyncio.Semaphore(self.settings.max_concurrency)
+        slots = asyncio.Semaphore(self.settings.max_concurrency)
 
         async def one(text: str) -> RoutingResult:
-            async with gate:
+            async with slots:
                 return await self.route(text, available_skills=available, scope=scope)
 
         snapshot = await self.open()
@@ -642,9 +646,9 @@ class SemanticRouter(OpenedInBlock):
             result_id: the ``id`` of one of the latest 2,000 answers of this router, or of the
                 latest 10,000 of those that are closed and had the same ``state_dir``.
             skills: the skills that are right; an empty list says that none is.
-            scope: of the request that was answered. An answer of another scope cannot be corrected.
             right: in place of ``skills``, whether the answer was right. Of a wrong one, each
                 selected skill counts as wrong, and nothing is known about others.
+            scope: of the request that was answered. An answer of another scope cannot be corrected.
 
         Raises:
             UnknownAnswer: it is not remembered, or is of another scope.

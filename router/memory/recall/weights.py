@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from router.database import Schema, SharedConnection, version_of
+from router.database import Schema, SharedConnection, UnusableFile, version_of
 from router.errors import StoreError
 from router.memory.model import QueryType
 
@@ -69,9 +69,9 @@ class LayerWeights:
     ) -> None:
         try:
             self._file = SharedConnection(path, _SCHEMA, durable=True, may_be_read_only=True)
-        except StoreError as error:
+        except UnusableFile as error:
             reason = f"{error.reason}; layer weights hold feedback only, and may be deleted"
-            raise StoreError(error.path, reason) from error
+            raise UnusableFile(error.path, reason) from error
         self._clock = clock
         self._votes: dict[tuple[str, str], _Votes] = {}
         self._version = 0

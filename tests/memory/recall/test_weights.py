@@ -192,3 +192,11 @@ def test_a_file_that_is_no_database_is_named_in_the_error(tmp_path: Path) -> Non
         StoreError, match=r"weights\.sqlite3: damaged: file is not a database; layer weights hold"
     ):
         LayerWeights(path)
+
+
+def test_deleting_is_no_advice_for_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "weights.sqlite3"
+    in_the_way.mkdir()
+    with pytest.raises(StoreError, match=r"weights\.sqlite3") as raised:
+        LayerWeights(in_the_way)
+    assert "may be deleted" not in str(raised.value)
