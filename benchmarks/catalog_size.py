@@ -3,7 +3,7 @@
 Made-up skills, 10 to 100,000, each size in a process of its own, indexed through the product's own
 classes: ``SkillIndex`` over a ``Catalog`` made in memory, and a fresh Chroma store. Then requests,
 half of them about some skill in other words than its own and half about none, one after the other
-through the local decision (``router.stages.vector.decide``): encoding, retrieval, fusion, verdict.
+through the local decision (``router.stages.retrieval``): encoding, retrieval, fusion, verdict.
 
 Skills are verb, object, system and setting, drawn without repetition, in one of several wordings.
 Systems are made of syllables, one new one for every ten skills, so the vocabulary grows with the
@@ -46,7 +46,8 @@ from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
-from router.stages.vector import decide
+from router.stages.followup import Reading
+from router.stages.retrieval import decide
 
 SIZES = (10, 100, 1_000, 10_000, 100_000)
 REQUESTS = 400
@@ -197,7 +198,7 @@ async def measure(size: int, examples: int) -> dict[str, Any]:
         taken = []
         for request in requests(WARM_UP + REQUESTS):
             began = time.perf_counter()
-            await decide(request, index)
+            await decide(Reading(request), index)
             taken.append((time.perf_counter() - began) * 1e3)
         memory = (resident_bytes() - before) / 2**20
         best_found = await agreement(index, list(catalog.skills))

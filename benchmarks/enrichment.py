@@ -45,7 +45,7 @@ from router.skills.discovery import shipped_skills_root
 from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
 from router.stages import followup
-from router.stages.vector import RetrievalDecision, decide
+from router.stages.retrieval import RetrievalDecision, decide
 
 INTENT_REQUESTS: Final = 1_000
 SEED: Final = 0
@@ -82,7 +82,7 @@ Pair = tuple[Asked, RetrievalDecision]
 def labelled(path: Path, key: str = "skills") -> list[Asked]:
     return [
         Asked(
-            followup.read(Request.parse(row["request"], history=row.get("history", ()))),
+            followup.reading_of(Request.parse(row["request"], history=row.get("history", ()))),
             frozenset(row[key]),
             frozenset((*row[key], *row.get("also_right", ()))),
             row["kind"],
@@ -162,10 +162,7 @@ async def decided(
     """What is asked of one catalog with some of its requests, and what was decided."""
     say(f"{case.name}: {label}")
     index = SkillIndex.build(enriched(case, written), encoder=encoder, store=store)
-    return [
-        (asked, await decide(asked.request.text, index, context=asked.request.context))
-        for asked in case.asked
-    ]
+    return [(asked, await decide(asked.request, index)) for asked in case.asked]
 
 
 def rows_of(name: str, label: str, pairs: Sequence[Pair]) -> list[dict[str, Any]]:

@@ -20,7 +20,8 @@ from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
-from router.stages.vector import decide
+from router.stages.followup import Reading
+from router.stages.retrieval import decide
 
 
 class Tool(NamedTuple):
@@ -77,7 +78,7 @@ async def judged(
     anything fits, and ``score``, the fused score of the best skill."""
     found: dict[str, list[Any]] = {"fits": [], "score": []}
     for text, names in zip(texts, among, strict=True):
-        decision = await decide(text, index, among=names)
+        decision = await decide(Reading(text), index, among=names)
         # A request that speaks to the router is refused without them.
         found["fits"].append(decision.evidence.get("fits", 0.0))
         found["score"].append(decision.matches[0].score if decision.matches else 0.0)

@@ -21,12 +21,12 @@ from router.learning.stage_calibrations import CORRECTED
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
-from router.stages.followup import read
+from router.stages.followup import reading_of
 from router.stages.llm import LLMAnswer
 from router.stages.offer import offer_of
+from router.stages.retrieval import RetrievalDecision
+from router.stages.retrieval import decide as decide_by_retrieval
 from router.stages.validation import DecidedBy
-from router.stages.vector import RetrievalDecision
-from router.stages.vector import decide as decide_by_retrieval
 from router.stages.verdict import (
     LIKELY,
     brief,
@@ -66,15 +66,15 @@ class Decided(NamedTuple):
 class Decider:
     """Decides requests over one snapshot; raises ``EncoderError`` where one cannot be encoded."""
 
-    def __init__(self, snapshot: Snapshot, settings: Settings, evidence: str = "") -> None:
-        """Nothing takes long here: one is made for each request. ``evidence`` is the digest of what
-        has been learnt, as far as it may answer without an LLM; empty where nothing may."""
+    def __init__(self, snapshot: Snapshot, settings: Settings, evidence_digest: str = "") -> None:
+        """Nothing takes long here: one is made for each request. ``evidence_digest`` is that of
+        what has been learnt, as far as it may answer without an LLM; empty where nothing may."""
         self._index = snapshot.index
         self._skills = snapshot.index.catalog.skills
         self._parts = snapshot.parts
         self._waits = snapshot.waits
         self._settings = settings
-        self._examples_answer = evidence != ""
+        self._examples_answer = evidence_digest != ""
 
     async def decide(self, asked: Request, caches: tuple[StageTrace, ...]) -> Decided:
         """Decide a request anew; ``caches`` had no answer."""
@@ -225,20 +225,16 @@ class Decider:
     async def _retrieve(self, asked: Request, among: Sequence[str] | None) -> RetrievalDecision:
         """What retrieval decides. A request that cannot stand alone is read in its context, and the
         evidence says which text was read."""
-        reading = read(asked) if asked.history else None
-        local = await decide_by_retrieval(
-            asked.text,
-            self._index,
-            context="" if reading is None else reading.context,
-            among=among,
-            caution=self._settings.vector.least_right,
+        caution = self._settings.vector.least_right
+        decided = await decide_by_retrieval(
+            reading_of(asked), self._index, among=among, caution=caution
         )
-        if reading is None:
-            return local
-        if not local.in_context:
-            reading = reading.alone
-        evidence = {**local.evidence, **reading.evidence}
-        return replace(local, reason=reading.explained(local.reason), evidence=evidence)
+        if not asked.history:
+            return decided
+        reason = decided.reading.explained(decided.reason)
+        return replace(
+            decided, reason=reason, evidence={**decided.evidence, **decided.reading.evidence}
+        )
 
     def _result(
         self, asked: Request, verdict: RoutingResult, before: tuple[StageTrace, ...]

@@ -17,9 +17,9 @@ from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
-from router.stages.followup import read
+from router.stages.followup import reading_of
 from router.stages.further import MAX_CANDIDATES
-from router.stages.vector import BALANCED, ranked
+from router.stages.retrieval import BALANCED, ranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +93,13 @@ async def rank(
     began = time.perf_counter()
     check_limit(limit)
     included = always_included(always_include, catalog, asked.available)
-    reading = read(asked)
     ranking, decided = await ranked(
-        asked.text,
+        reading_of(asked),
         index,
-        context=reading.context,
         among=asked.available,
         limit=max(limit, MAX_CANDIDATES),
         caution=caution,
     )
-    if not decided.in_context:
-        reading = reading.alone
     matches, missing = with_room(ranking.matches, included, limit)
     placed = [*((match.name, match) for match in matches), *((name, None) for name in missing)]
     return RankedSkills(
@@ -111,7 +107,7 @@ async def rank(
         decided.decision,
         decided.selected,
         decided.confidence,
-        reading.explained(decided.reason),
+        decided.reading.explained(decided.reason),
         left_out=catalog.count_without(asked.available),
         catalog_version=catalog.version,
         microseconds=(time.perf_counter() - began) * 1e6,

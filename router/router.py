@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from router.admission import Admission
 from router.errors import ConfigurationError, InvalidRequest, StoreError
 from router.events import Events, Routed
-from router.flight import SingleFlight, give_way
 from router.loop_thread import OpenedInBlock
 from router.request import AnyTurn, Request, names_in
 from router.result import RoutingResult, StageTrace, answer_ids
 from router.runtime import Runtime
+from router.single_flight import SingleFlight
 from router.stages.answers import AnswerCache, LocalAnswers, configured_cache
 from router.stages.caches import CacheStages, Question
 from router.stages.validation import Basis, DecidedBy, KeptAnswer, context_of
+from router.tasks import give_way
 from router.text import normalise
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class SemanticRouter(OpenedInBlock):
         self._flights: SingleFlight[RoutingResult] = SingleFlight()
         self._searches: SingleFlight[tuple[Discovered, ...]] = SingleFlight()
         self._admission = Admission(settings.max_pending)
-        self._drops = 0
+        self._forgotten = 0
         self._answered: deque[AnsweredRequest] = deque(maxlen=RECENT_ANSWERS)
 
     @classmethod
@@ -321,7 +322,7 @@ class SemanticRouter(OpenedInBlock):
             asked,
             context_of(snapshot.base, asked),
             snapshot.index,
-            "" if learner is None else learner.evidence,
+            "" if learner is None else learner.evidence_digest,
             use_semantic_cache and self._use_semantic_cache,
         )
 
@@ -329,7 +330,7 @@ class SemanticRouter(OpenedInBlock):
         self, snapshot: Snapshot, question: Question, caches: tuple[StageTrace, ...]
     ) -> RoutingResult:
         """Decide a request that no cache answers. If that waits for an LLM or an encoder, requests
-        that ask the same meanwhile share it, unless an answer was dropped since it began."""
+        that ask the same meanwhile share it, unless an answer was forgotten since it began."""
         if not snapshot.waits:
             return await self._decide(snapshot, question, caches)
         flight = (
@@ -337,7 +338,7 @@ class SemanticRouter(OpenedInBlock):
             question.context,
             question.similar,
             question.skill_index.catalog.version,
-            self._drops if self.cluster is None else self.cluster.answers.era(),
+            self._forgotten if self.cluster is None else self.cluster.answers.epoch(),
         )
         return await self._flights.do(
             flight, lambda: self._decide_in_cluster(snapshot, question, caches)
@@ -370,37 +371,38 @@ class SemanticRouter(OpenedInBlock):
         from router.decision import Decider
 
         await self._admission.turn(is_inside=True)
-        asked, context, index, evidence, similar = question
-        drops, decider = self._drops, Decider(snapshot, self.settings, evidence)
+        asked, digest = question.asked, question.evidence_digest
+        forgotten, decider = self._forgotten, Decider(snapshot, self.settings, digest)
         decided = await decider.decide(asked, caches)
-        # After a reload a newer answer may be kept already, and a drop may have meant this answer.
+        # Meanwhile a reload may have let a newer answer be kept, or this one may have been
+        # forgotten by somebody.
         now = self._runtime.snapshot
         if (
             decided.kept_as is not None
             and now is not None
-            and index is now.index
-            and drops == self._drops
+            and question.skill_index is now.index
+            and forgotten == self._forgotten
         ):
-            result, catalog = decided.result, index.catalog
-            basis = Basis.of(decided.kept_as, result.selected_skills, catalog, evidence)
-            await self._caches.keep(asked.text, context, result, basis, catalog, similar=similar)
+            result, catalog = decided.result, question.skill_index.catalog
+            basis = Basis.of(decided.kept_as, result.selected_skills, catalog, digest)
+            await self._caches.keep(
+                asked.text, question.context, result, basis, catalog, similar=question.similar
+            )
         if decided.audit is not None:
-            audit = self._audit(decider, asked, context, decided.audit)
+            audit = self._audit(decider, question, decided.audit)
             self._runtime.background.run(audit)
         return decided.result
 
-    async def _audit(
-        self, decider: Decider, asked: Request, context: str, check: EvidenceCheck
-    ) -> None:
+    async def _audit(self, decider: Decider, question: Question, check: EvidenceCheck) -> None:
         """Ask the LLM about an answer that has been given; one that it calls wrong is not given
         again."""
-        if await decider.agrees(asked, check) is False:
-            await self._drop(asked.text, context)
+        if await decider.agrees(question.asked, check) is False:
+            await self._forget(question.asked.text, question.context)
 
-    async def _drop(self, text: str, context: str) -> None:
+    async def _forget(self, text: str, context: str) -> None:
         """Drop an answer from the caches. What is being decided now is not kept, and no later
         request waits for it."""
-        self._drops += 1
+        self._forgotten += 1
         await self.cache.forget(text, context)
 
     async def look_up(
@@ -435,7 +437,7 @@ class SemanticRouter(OpenedInBlock):
         """
         snapshot = await self.open()
         asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        await self._drop(asked.text, context_of(snapshot.base, asked))
+        await self._forget(asked.text, context_of(snapshot.base, asked))
 
     async def route_many(
         self,
@@ -560,11 +562,11 @@ class SemanticRouter(OpenedInBlock):
                 error: it is logged and left out.
         """
         from router.retrieval.discover import discover
-        from router.stages.followup import read
+        from router.stages.followup import reading_of
 
         snapshot = self._runtime.ready or await self.open()
         asked = Request.parse(query, available=available, history=history, scope=scope)
-        context = read(asked).context
+        context = reading_of(asked).context
         included = tuple(names_in("always_include", always_include))
         version = snapshot.catalog.version
 
@@ -663,7 +665,7 @@ class SemanticRouter(OpenedInBlock):
             result_id, named, right=right, scope=scope, recent=self._answered
         )
         if right is False or (named is not None and set(named) != set(past.skills)):
-            await self._drop(past.text, past.context)
+            await self._forget(past.text, past.context)
         snapshot = self._runtime.current
         if named is None or not all(map(snapshot.catalog.offers, named)):  # one is gone by now
             return

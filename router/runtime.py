@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from router.errors import ForkedProcess, StoreError
 from router.events import Events, OptionalPart, Reloaded
-from router.flight import BackgroundTasks, in_thread
 from router.loop_thread import OwnLoop
 from router.stages.answers import LocalAnswers
+from router.tasks import BackgroundTasks, in_thread
 
 if TYPE_CHECKING:
     from router.cluster.cluster import Cluster

@@ -39,11 +39,11 @@ from router.cluster.link import Link, NoRedis
 from router.cluster.near import SETTLE_SECONDS, TRUST_SECONDS, NearAnswers
 from router.cluster.outbox import Outbox
 from router.cluster.reads import Reads
-from router.flight import give_way
 from router.result import Decision, RoutingResult, Stage
 from router.stages.answers import Found, LocalAnswers
 from router.stages.fuzzy import FuzzyCache, FuzzyMatch
 from router.stages.validation import Basis, DecidedBy, KeptAnswer
+from router.tasks import give_way
 
 if TYPE_CHECKING:
     from router.settings import Settings
@@ -115,11 +115,12 @@ class SharedAnswers:
         self._left = frozenset(filter(None, map(_entry_in, letters)))
         self.follower.start()
 
-    def era(self) -> int:
+    def epoch(self) -> int:
         """A number that changes when answers may have been dropped. A request may wait for the
-        answer to an identical one only if both began in one era (``router/cluster/near.py``). While
-        Redis cannot be used there is a single era: nothing is read that others could drop."""
-        return self._near.era() if self._link.is_up else -1
+        answer to an identical one only if both began in one epoch (``router/cluster/near.py``).
+        While Redis cannot be used there is a single epoch: nothing is read that others could drop.
+        """
+        return self._near.epoch() if self._link.is_up else -1
 
     async def find(self, text: str, context: str, *, similar: bool) -> Found:
         began = time.perf_counter()
@@ -227,7 +228,7 @@ class SharedAnswers:
         self._pending[entry] += 1
         try:
             self._near.drop(text, context)
-            self._near.end_era()
+            self._near.end_epoch()
             self._index.discard(text, context)
             await self._fallback.forget(text, context)
             while self._link.is_up:
@@ -292,7 +293,7 @@ class SharedAnswers:
                 continue  # a later version wrote it
             self._near.drop(text, context)
             if record.get("kind") == "drop":
-                self._near.end_era()
+                self._near.end_epoch()
             await self._learn(text, context, similar=record.get("kind") == "learn")
             if number % 20 == 19:
                 await give_way()

@@ -24,9 +24,9 @@ from router.cluster.keys import KEPT_SECONDS, STREAM_RECORDS, Keys
 from router.cluster.link import Link, NoRedis
 from router.enrichment.question import Written
 from router.enrichment.worth import Filter
-from router.flight import BackgroundTasks, in_thread
 from router.skills.diagnostics import Report
 from router.skills.enrichment import Enrichment, parse_line
+from router.tasks import BackgroundTasks, in_thread
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

@@ -28,7 +28,7 @@ from router.cluster.keys import KEPT_SECONDS, Keys
 from router.cluster.link import Link, NoRedis
 from router.cluster.outbox import Outbox
 from router.errors import StoreError
-from router.flight import BackgroundTasks, in_thread
+from router.tasks import BackgroundTasks, in_thread
 
 if TYPE_CHECKING:
     from router.learning.learner import Learner

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from router.breaker import BreakerState, CircuitBreaker, GuardedCall
 from router.errors import ConfigurationError
 from router.events import Degraded, Events, Recovered
-from router.flight import BackgroundTasks, raise_if_cancelled
+from router.tasks import BackgroundTasks, raise_if_cancelled
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

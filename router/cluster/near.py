@@ -8,9 +8,9 @@ also true of a process that is cut off or was stopped for a while, because each 
 own clock before it gives an answer.
 
 A request may wait for the answer to an identical request that is under way in this process. That
-other request may have read its answer before a drop. So the two must have begun in the same *era*:
-an era ends with each drop that this process reads of and, while the process is not in touch, every
-``TRUST_SECONDS``.
+other request may have read its answer before a drop. So the two must have begun in the same
+*epoch*: one ends with each drop that this process reads of and, while the process is not in touch,
+every ``TRUST_SECONDS``.
 
 The clock never goes back, and it counts the time that the machine sleeps. ``SETTLE_SECONDS`` is
 longer than ``TRUST_SECONDS`` by more than two machines' clocks can drift apart in so short a time.
@@ -50,23 +50,23 @@ class NearAnswers:
         )
         self._follower = follower
         self.changes = 0
-        self._era = 0
-        self._era_began = now()
+        self._epoch = 0
+        self._epoch_began = now()
 
     @property
     def _in_touch(self) -> bool:
         return now() - self._follower.read_at <= TRUST_SECONDS
 
-    def era(self) -> int:
-        """The number of the era that a request belongs to which begins now."""
-        if not self._in_touch and now() - self._era_began > TRUST_SECONDS:
-            self.end_era()
-        return self._era
+    def epoch(self) -> int:
+        """The number of the epoch that a request belongs to which begins now."""
+        if not self._in_touch and now() - self._epoch_began > TRUST_SECONDS:
+            self.end_epoch()
+        return self._epoch
 
-    def end_era(self) -> None:
+    def end_epoch(self) -> None:
         """No later request joins one that has begun before."""
-        self._era += 1
-        self._era_began = now()
+        self._epoch += 1
+        self._epoch_began = now()
 
     def get(self, text: str, context: str) -> KeptAnswer | None:
         """The answer, where it may be given without asking Redis."""
@@ -93,4 +93,4 @@ class NearAnswers:
         """Nothing is known about any answer."""
         self._answers.clear()
         self.changes += 1
-        self.end_era()
+        self.end_epoch()

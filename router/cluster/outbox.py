@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 from router.cluster.link import RETRY_SECONDS, NoRedis
 from router.database import Schema, SharedConnection
 from router.errors import StoreError
-from router.flight import BackgroundTasks, in_thread
+from router.tasks import BackgroundTasks, in_thread
 
 _log: Final = logging.getLogger(__name__)
 

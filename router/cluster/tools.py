@@ -28,7 +28,7 @@ from router.cluster.keys import KEPT_SECONDS, STREAM_RECORDS, Keys
 from router.cluster.link import Link, NoRedis
 from router.cluster.outbox import Outbox
 from router.errors import SourceError
-from router.flight import BackgroundTasks, in_thread
+from router.tasks import BackgroundTasks, in_thread
 from router.tools.folder import MAX_TOOLS, ToolFolder
 from router.tools.sharing import MAX_DEFINITION_BYTES, SharedTools
 from router.tools.source import ToolSource

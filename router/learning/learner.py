@@ -18,7 +18,6 @@ import numpy as np
 
 from router.errors import InvalidRequest, StoreError, UnknownAnswer
 from router.events import Events, Learned
-from router.flight import BackgroundTasks, in_thread
 from router.learning.account import AccountPlace, forget_places
 from router.learning.bound import BoundDecision, ErrorBound, FittedRisk
 from router.learning.catalogs import (
@@ -48,6 +47,7 @@ from router.learning.stage_calibrations import (
 )
 from router.learning.trainer import Trainer
 from router.result import Decision
+from router.tasks import BackgroundTasks, in_thread
 from router.text import normalise
 
 if TYPE_CHECKING:
@@ -342,11 +342,11 @@ class Learner:
         return answer.offered_by(index.catalog)
 
     @property
-    def evidence(self) -> str:
+    def evidence_digest(self) -> str:
         """Digest of the examples that the serving model was fitted on; empty while there is none
         that could answer without an LLM."""
         model = self.trainer.model
-        return "" if model is None or model.coverage is None else model.evidence
+        return "" if model is None or model.coverage is None else model.evidence_digest
 
     def uncovered_skills(self) -> list[str]:
         """The skills of which the model has too few examples."""

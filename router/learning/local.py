@@ -127,7 +127,7 @@ class LocalModel:
             not known.
         answers: the skills of each of the head's classes.
         examples: how many examples it was fitted on.
-        evidence: digest of them.
+        evidence_digest: of them.
         examples_of: how many name each skill alone.
     """
 
@@ -136,7 +136,7 @@ class LocalModel:
         self.head = head
         self.version = version
         self.coverage: ExampleCoverage | None = None
-        self.evidence = ""
+        self.evidence_digest = ""
         self.answers = tuple(skills_of(name) for name in head.classes)
         self.examples = int(counts.sum())
         self.examples_of = {
@@ -188,7 +188,11 @@ class LocalModel:
     def to_bytes(self) -> bytes:
         """The model as ``from_bytes`` reads it: NumPy's own format, without any code in it."""
         coverage = None if self.coverage is None else asdict(self.coverage)
-        about = {"classes": self.head.classes, "evidence": self.evidence, "coverage": coverage}
+        about = {
+            "classes": self.head.classes,
+            "evidence": self.evidence_digest,
+            "coverage": coverage,
+        }
         arrays = {item.name: getattr(self.head, item.name) for item in fields(self.head)[1:-1]}
         words = {f"{_WORDS}{name}": part for name, part in self.head.words._asdict().items()}
         file = BytesIO()
@@ -221,7 +225,7 @@ class LocalModel:
             if dimension not in (None, head.examples.shape[1]):
                 raise ValueError("a model of vectors of another dimension")
             model = cls(head, counts, version)
-            model.evidence = str(about["evidence"])
+            model.evidence_digest = str(about["evidence"])
             if about["coverage"] is not None:
                 model.coverage = TypeAdapter(ExampleCoverage).validate_python(about["coverage"])
         except ValueError:

@@ -22,14 +22,14 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from router.errors import EncoderError, StoreError
-from router.flight import in_thread, tell_failure
 from router.learning.coverage import ExampleCoverage
 from router.learning.evidence import EvidenceStore, Example
 from router.learning.local import LocalModel, answer_of
 from router.learning.peers import Peers
 from router.private_files import FILE_MODE
-from router.retrieval.asked import encode_requests
 from router.retrieval.encoders import Encoder
+from router.retrieval.reader import encode_requests
+from router.tasks import in_thread, tell_failure
 
 _log: Final = logging.getLogger(__name__)
 
@@ -230,14 +230,17 @@ class Trainer:
         kept = self._kept()
         if kept is not None and (
             previous is None
-            or (kept.evidence != previous.evidence and kept.examples >= previous.examples)
+            or (
+                kept.evidence_digest != previous.evidence_digest
+                and kept.examples >= previous.examples
+            )
         ):
             previous, new = kept, 0
         examples = [example for example in self._examples() if example.right]
-        evidence = _digest(examples)
+        digest = _digest(examples)
         if previous is not None:
             new = max(new, abs(len(examples) - previous.examples))  # full evidence grows no more
-            if previous.evidence == evidence or not (use_all or new >= due(previous)):
+            if previous.evidence_digest == digest or not (use_all or new >= due(previous)):
                 return previous, None
         vectors = self._encoded(examples)
         self._versions += 1
@@ -258,7 +261,7 @@ class Trainer:
             model.coverage = ExampleCoverage.fit(
                 texts, [answer_of(e.skills) for e in examples], vectors
             )
-        model.evidence = evidence
+        model.evidence_digest = digest
         if key == self.key():  # else it may be of the skills before, or after
             self._keep(model)
         return model, TrainingReport(True, accuracy, incumbent)
@@ -283,7 +286,11 @@ class Trainer:
         except (ValueError, EncoderError) as error:
             _log.warning("a model of another process is not taken up: %s", error)
             return previous
-        return previous if previous is not None and previous.evidence == model.evidence else model
+        return (
+            previous
+            if previous is not None and previous.evidence_digest == model.evidence_digest
+            else model
+        )
 
     def _dimension(self) -> int:
         """In a thread: of the encoder's vectors."""

@@ -20,13 +20,13 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.asked import AskedRequest, AskedText, RequestReader
 from router.retrieval.background import Background, is_foreign
 from router.retrieval.copies import Copies, root_numbers
 from router.retrieval.documents import Edit, examples_of
 from router.retrieval.encoders import Encoder
 from router.retrieval.matches import Clause, Match, Ranking
 from router.retrieval.names import SkillNames
+from router.retrieval.reader import ReadRequest, ReadText, RequestReader
 from router.retrieval.rows import EVERYTHING, Positions
 from router.retrieval.scoring import BY_SCORE, Scored, SkillScores
 from router.retrieval.vectors import VectorStore
@@ -227,7 +227,7 @@ class SkillIndex:
         positions = np.array([self._position_of[name] for name in names], dtype=np.intp)
         return self._scores.of(await self.reader.read(request), positions)
 
-    def _ranking(self, asked: AskedRequest, allowed: Positions, size: int, limit: int) -> Ranking:
+    def _ranking(self, asked: ReadRequest, allowed: Positions, size: int, limit: int) -> Ranking:
         named = self._named(asked.text, allowed)[:BY_SCORE]  # all of them are scored in full
         named_at = [self._position_of[name] for name in named]
         scored = self._scores.best(asked, allowed, named_at, limit)
@@ -258,7 +258,7 @@ class SkillIndex:
     def _clauses(
         self,
         scored: Scored,
-        clauses: Sequence[AskedText],
+        clauses: Sequence[ReadText],
         listed: Sequence[bool],
         size: int,
         order: NDArray[np.intp],

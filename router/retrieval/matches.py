@@ -16,7 +16,7 @@ class Match(NamedTuple):
     Attributes:
         name: the skill.
         score: the fused score; comparable between the skills of one ranking only.
-        lexical: BM25F divided by the length of the request (``AskedText.length``): at least 0, and
+        lexical: BM25F divided by the length of the request (``ReadText.length``): at least 0, and
             below the square root of the number of its terms.
         cosine: of the encoder's vectors of the request and of the skill's own text.
         examples: how near its examples are, see ``ExampleIndex``.

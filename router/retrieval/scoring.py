@@ -19,11 +19,11 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from router.retrieval.asked import AskedRequest
 from router.retrieval.documents import Edit
 from router.retrieval.examples import ExampleIndex
 from router.retrieval.lexical import LexicalIndex
 from router.retrieval.postings import Postings
+from router.retrieval.reader import ReadRequest
 from router.retrieval.rows import EVERYTHING, Positions, VectorRows
 
 LEXICAL_WEIGHT: Final = 1.0
@@ -108,7 +108,7 @@ class SkillScores:
         return after
 
     def best(
-        self, asked: AskedRequest, allowed: Positions, wanted: Sequence[int], limit: int
+        self, asked: ReadRequest, allowed: Positions, wanted: Sequence[int], limit: int
     ) -> Scored:
         """The skills that may be among the best for a request, scored in full; for its clauses too,
         unless it names skills.
@@ -122,14 +122,14 @@ class SkillScores:
         pool = self._best_of(asked, postings, allowed, wanted, limit)
         return self._scored(asked, 1 if wanted else len(asked.texts), postings, pool)
 
-    def of(self, asked: AskedRequest, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+    def of(self, asked: ReadRequest, positions: NDArray[np.intp]) -> NDArray[np.float64]:
         """The scores of some skills for a whole request."""
         postings = self.lexical.postings(asked.texts[0].numbers)
         whole: NDArray[np.float64] = self._scored(asked, 1, postings, positions).score[0]
         return whole
 
     def _scored(
-        self, asked: AskedRequest, read: int, postings: Postings, pool: NDArray[np.intp]
+        self, asked: ReadRequest, read: int, postings: Postings, pool: NDArray[np.intp]
     ) -> Scored:
         """Some skills scored in full for the first ``read`` texts of a request; ``postings`` are of
         the terms of the whole, and its clauses have no others."""
@@ -155,7 +155,7 @@ class SkillScores:
 
     def _best_of(
         self,
-        asked: AskedRequest,
+        asked: ReadRequest,
         postings: Postings,
         allowed: Positions,
         wanted: Sequence[int],

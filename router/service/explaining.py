@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from router.request import Request
 from router.result import Number
-from router.stages.followup import read
-from router.stages.vector import ranked
+from router.stages.followup import reading_of
+from router.stages.retrieval import ranked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,12 +85,10 @@ async def explain(
     Raises:
         EncoderError: the request cannot be encoded.
     """
-    reading = read(asked)
     everything = max(1, len(index.catalog.routable))
     ranking, decided = await ranked(
-        asked.text, index, context=reading.context, among=asked.available, limit=everything
+        reading_of(asked), index, among=asked.available, limit=everything
     )
-    text = reading.whole if decided.in_context else asked.text
     chosen = {*result.selected_skills, *result.suggested_skills}
     shown = [
         match
@@ -107,7 +105,7 @@ async def explain(
             parts=_weighted(match),
             terms=match.terms,
             example=Example(*near)
-            if (near := await index.nearest_example(text, match.name))
+            if (near := await index.nearest_example(decided.reading.whole, match.name))
             else None,
         )
         for match in shown

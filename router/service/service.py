@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from cachetools import LRUCache
 
 from router.errors import ConfigurationError, SourceError, StoreError, UnknownSkill
-from router.flight import SingleFlight
 from router.ranking import RankedSkills, rank
 from router.request import Request, Turn
 from router.result import RoutingResult
@@ -49,6 +48,7 @@ from router.service.shapes import (
     SkillCounts,
     Why,
 )
+from router.single_flight import SingleFlight
 from router.skills.discovery import SKILL_FILE
 from router.skills.files import NotServed, list_files, uri_of
 from router.skills.registry import SkillRegistry

@@ -40,14 +40,14 @@ class Question(NamedTuple):
         asked: the request.
         context: under which its answers are filed.
         skill_index: over the skills as they are now.
-        evidence: digest of what has been learnt, where that decides.
+        evidence_digest: of what has been learnt, where that decides; else empty.
         similar: whether the fuzzy cache takes part: it may answer, and may keep the answer.
     """
 
     asked: Request
     context: str
     skill_index: SkillIndex
-    evidence: str
+    evidence_digest: str
     similar: bool
 
 
@@ -67,9 +67,9 @@ class CacheStages:
         """The cached answer, or None when there is none that still holds, and the trace entries of
         both stages. ``tell`` is False for a look that gives nobody an answer: no event is raised.
         """
-        asked, context, index, evidence, similar = question
-        found = await self._cache.find(asked.text, context, similar=similar)
-        kept, refused, state = found.kept, None, (index.catalog.version, evidence)
+        catalog, similar = question.skill_index.catalog, question.similar
+        found = await self._cache.find(question.asked.text, question.context, similar=similar)
+        kept, refused, state = found.kept, None, (catalog.version, question.evidence_digest)
         if kept is not None and kept.holds_in != state:
             refused = await self._refusal(kept, found.text, question)
             if refused is None:
@@ -82,7 +82,7 @@ class CacheStages:
         again = kept.result.copy_with(
             stage=found.stage,
             from_cache=True,
-            catalog_version=index.catalog.version,
+            catalog_version=catalog.version,
             trace=trace + _NOT_NEEDED,
             id=next(self._ids),
         )

@@ -3,7 +3,7 @@
 "do it again" and "and in German?" say nothing about the skill that they need. Such a request has a
 context: the latest turn of the user that says something, the one before that where this turn cannot
 stand alone either, and the beginning of the assistant's latest answer. Retrieval reads the request
-alone and in this context (``stages/vector.py``). A request that can stand alone is read alone,
+alone and in this context (``stages/retrieval.py``). A request that can stand alone is read alone,
 because a conversation changes its subject, and what was said before would then mislead.
 
 The turn was about what has been done, and the follow-up often wants another deed. What it wants it
@@ -113,7 +113,10 @@ class Reading:
         return f"{reason}; read with {what}{answer}" if self.turns else reason
 
 
-def read(asked: Request) -> Reading:
+NOTHING: Final = Reading("")
+
+
+def reading_of(asked: Request) -> Reading:
     """The request, with what was said before where it cannot stand alone."""
     said = [turn.text[:MAX_TURN_CHARACTERS] for turn in asked.history if turn.role == "user"]
     parts = [asked.text]

@@ -28,7 +28,7 @@ from router.llm.protocol import OfferedSkill
 from router.request import Request
 from router.retrieval.index import SkillIndex
 from router.skills.catalog import Catalog
-from router.stages.followup import read
+from router.stages.followup import reading_of
 from router.text import STOPWORDS, stems_of, words_of_each
 
 MAX_OFFERED: Final = 500
@@ -90,7 +90,7 @@ async def offer_of(
             for share in SHARES:
                 if sum(_size(name, short(name, share)) for name in names) <= token_budget:
                     return Offer(tuple(OfferedSkill(name, short(name, share)) for name in names))
-    context = read(asked).context if asked.history else ""
+    context = reading_of(asked).context if asked.history else ""
     ranking = await index.rank(
         asked.text, context=context, among=asked.available, limit=MAX_OFFERED
     )

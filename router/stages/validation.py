@@ -50,26 +50,30 @@ class Basis:
     Attributes:
         decided_by: who decided.
         catalog: version of the catalog that it was decided over.
-        evidence: digest of what had been learnt, as far as the decision used it; else empty.
+        evidence_digest: of what had been learnt, as far as the decision used it; else empty.
         digests: of the chosen skills, by name.
     """
 
     decided_by: DecidedBy
     catalog: str
-    evidence: str = ""
+    evidence_digest: str = ""
     digests: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(
-        cls, decided_by: DecidedBy, selected: Sequence[str], catalog: Catalog, evidence: str = ""
+        cls,
+        decided_by: DecidedBy,
+        selected: Sequence[str],
+        catalog: Catalog,
+        evidence_digest: str = "",
     ) -> Self:
         """The basis of an answer that has just been decided."""
         digests = tuple((name, catalog.skills[name].routing_digest) for name in selected)
-        return cls(decided_by, catalog.version, evidence, digests)
+        return cls(decided_by, catalog.version, evidence_digest, digests)
 
     def to_json(self) -> str:
         """One line; ``from_json`` reads it back."""
-        return json.dumps([self.decided_by, self.catalog, self.evidence, self.digests])
+        return json.dumps([self.decided_by, self.catalog, self.evidence_digest, self.digests])
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -99,7 +103,7 @@ class KeptAnswer:
 
     def __post_init__(self) -> None:
         if self.basis is not None and self.holds_in is None:
-            self.holds_in = self.basis.catalog, self.basis.evidence
+            self.holds_in = self.basis.catalog, self.basis.evidence_digest
 
 
 async def refusal(

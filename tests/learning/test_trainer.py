@@ -19,11 +19,11 @@ from cascade import SHIPPED, bundled_encoder, router_over
 from filelock import FileLock
 from labelled_topics import labelled, remember
 
-from router.flight import give_way
 from router.learning.evidence import EvidenceStore, Example, Source, evidence_file
 from router.learning.local import LocalModel
 from router.learning.peers import Label
 from router.learning.trainer import OTHERS_SECONDS, Trainer
+from router.tasks import give_way
 
 
 async def test_a_label_that_changed_is_learnt_where_all_evidence_is_wanted(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ async def test_what_another_process_has_fitted_on_the_same_evidence_is_taken_up(
         assert taking.report is reports[1]  # it has fitted nothing
         assert first.model is not None
         assert taking.model is not None
-        assert taking.model.evidence == first.model.evidence
+        assert taking.model.evidence_digest == first.model.evidence_digest
         assert taking.model.examples > len(rows)
 
 

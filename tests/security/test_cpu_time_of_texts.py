@@ -37,8 +37,8 @@ from router.memory.texts.contents import content_key, name_from, readable, title
 from router.memory.texts.words import content_terms
 from router.request import Request
 from router.result import RoutingResult
-from router.retrieval.asked import clauses
 from router.retrieval.documents import SkillDocument, indexed_words
+from router.retrieval.reader import clauses
 from router.skills.manifest import parse_manifest
 from router.stages.wording import signature_of
 from router.text import normalise, stems, tokens

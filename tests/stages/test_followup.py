@@ -12,7 +12,7 @@ from router.stages.followup import (
     MAX_ANSWER_CHARACTERS,
     MAX_SHOWN_CHARACTERS,
     Reading,
-    read,
+    reading_of,
     stands_alone,
 )
 
@@ -39,7 +39,7 @@ BOOKED = (Turn("user", "book a table for two"), Turn("assistant", "Which restaur
 )
 def test_a_request_that_points_back_does_not_stand_alone(request_: str) -> None:
     assert not stands_alone(request_)
-    reading = read(Request.parse(request_, history=BOOKED))
+    reading = reading_of(Request.parse(request_, history=BOOKED))
     assert reading == Reading(request_, "book a table for two\nWhich restaurant?", 1, answered=True)
 
 
@@ -56,34 +56,34 @@ def test_a_request_that_points_back_does_not_stand_alone(request_: str) -> None:
     ],
 )
 def test_a_request_that_stands_alone_is_read_alone(request_: str) -> None:
-    assert read(Request.parse(request_, history=BOOKED)) == Reading(request_)
+    assert reading_of(Request.parse(request_, history=BOOKED)) == Reading(request_)
 
 
 def test_without_a_history_there_is_nothing_to_read_with() -> None:
-    assert read(Request.parse("do it again")) == Reading("do it again")
+    assert reading_of(Request.parse("do it again")) == Reading("do it again")
 
 
 def test_what_the_assistant_said_is_not_read_without_a_turn_of_the_user() -> None:
     history = (Turn("assistant", "I can book tables."),)
-    assert read(Request.parse("do it", history=history)) == Reading("do it")
+    assert reading_of(Request.parse("do it", history=history)) == Reading("do it")
 
 
 def test_of_the_latest_answer_the_beginning_is_read() -> None:
     history = (*BOOKED, Turn("user", "Chez Anna"), Turn("assistant", "x" * 1_000))
-    reading = read(Request.parse("make it three", history=history))
+    reading = reading_of(Request.parse("make it three", history=history))
     before = f"book a table for two\nChez Anna\n{'x' * MAX_ANSWER_CHARACTERS}"
     assert reading == Reading("make it three", before, 2, answered=True)
 
 
 def test_a_turn_that_says_nothing_is_passed_over() -> None:
     asked = Request.parse("again", history=["book a table for two", "ok thanks"])
-    assert read(asked) == Reading("again", "book a table for two", 1)
+    assert reading_of(asked) == Reading("again", "book a table for two", 1)
 
 
 def test_a_turn_that_cannot_stand_alone_is_read_with_the_one_before_and_no_further() -> None:
     history = ["plan my trip to Oslo", "book a table for two tonight", "at the harbour then"]
     asked = Request.parse("make it three", history=history)
-    assert read(asked) == Reading(
+    assert reading_of(asked) == Reading(
         "make it three", "book a table for two tonight\nat the harbour then", 2
     )
 

@@ -16,7 +16,7 @@ from router.retrieval.matches import Match
 from router.settings import VectorSettings
 from router.skills.manifest import SkillManifest
 from router.stages.llm import LLMAnswer
-from router.stages.vector import RetrievalDecision
+from router.stages.retrieval import RetrievalDecision
 from router.stages.verdict import (
     MAX_BRIEF_CHARACTERS,
     is_generic,

@@ -20,7 +20,6 @@ from typing import Final
 
 from router.bounded_files import Unreadable
 from router.errors import InvalidRequest
-from router.flight import in_thread
 from router.memory.contexts.context import Retrieved, Strategy
 from router.memory.files.text import read_text
 from router.memory.layers.base import search_words
@@ -29,6 +28,7 @@ from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.chunking import sections
 from router.memory.texts.contents import readable
 from router.plain_json import PlainJson
+from router.tasks import in_thread
 
 LAYER: Final = "documents"
 SUFFIXES: Final = frozenset((".md", ".markdown", ".txt", ".text", ".rst"))

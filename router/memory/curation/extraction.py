@@ -18,7 +18,6 @@ from typing import Any, Final
 from pydantic import ConfigDict, Field, ValidationError
 
 from router.errors import InvalidRequest, LLMAnswerError, LLMError
-from router.flight import in_thread
 from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.curation.consolidation import (
@@ -35,6 +34,7 @@ from router.memory.stores.rows import REQUIRED_SCOPE
 from router.memory.texts.contents import readable
 from router.plain_json import first_fault
 from router.request import Turn, check_text
+from router.tasks import in_thread
 
 LAYERS: Final = ("user", "project", "semantic", "procedural", "prospective", "episodic")
 """Layers that memories are extracted to."""

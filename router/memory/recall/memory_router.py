@@ -24,7 +24,6 @@ from typing import Final, Protocol
 from cachetools import LRUCache, TTLCache
 
 from router.errors import InvalidRequest, LayerError
-from router.flight import SingleFlight, in_thread
 from router.memory.model import (
     AnyLayer,
     Classification,
@@ -44,6 +43,8 @@ from router.memory.recall.gather import THREADS_AT_A_TIME, Gatherer
 from router.memory.recall.weights import LayerWeights
 from router.memory.stores.rows import TASKS
 from router.result import LayerChoice
+from router.single_flight import SingleFlight
+from router.tasks import in_thread
 from router.text import normalise
 
 MAX_K: Final = 100

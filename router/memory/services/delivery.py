@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from router.errors import MemoryServiceError, UnknownMemory
-from router.flight import in_thread
 from router.memory.files.store import FileStore
 from router.memory.model import MemoryItem
 from router.memory.services.forgetful.client import Forgetful, new_memories
 from router.memory.services.outbox import Delivered, Intent, QueuedFile, ServiceOutbox
 from router.memory.texts.contents import memory_digest
 from router.plain_json import PlainJson
+from router.tasks import in_thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from pydantic import SecretStr
 
 from router.breaker import BreakerState, CircuitBreaker
 from router.errors import EncoderError, MemoryServiceError
-from router.flight import in_thread
 from router.memory.model import MemoryItem, ScoreKind
 from router.memory.services.forgetful.http import HttpMemoryService
 from router.memory.services.forgetful.mcp import McpMemoryService
@@ -43,6 +42,7 @@ from router.memory.services.forgetful.wire import (
 from router.memory.texts.chunking import split
 from router.memory.texts.contents import readable, title_of
 from router.memory.texts.words import content_terms
+from router.tasks import in_thread
 from router.text import stems, tokens
 
 if TYPE_CHECKING:

@@ -13,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.request import MAX_REQUEST_CHARACTERS
-from router.retrieval.asked import (
+from router.retrieval.bundled_encoder import BundledEncoder
+from router.retrieval.encoders import unit
+from router.retrieval.index import SkillIndex
+from router.retrieval.reader import (
     MAX_CLAUSES,
     MAX_MISSPELT,
     MAX_READ_CHARACTERS,
@@ -22,9 +25,6 @@ from router.retrieval.asked import (
     encode_requests,
     readable,
 )
-from router.retrieval.bundled_encoder import BundledEncoder
-from router.retrieval.encoders import unit
-from router.retrieval.index import SkillIndex
 from router.text import words
 
 CONNECTIVES = {"plus", "afterwards"}

@@ -21,6 +21,7 @@ from router.result import Decision, Evidence
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match, Ranking
 from router.settings import CAUTIONS
+from router.stages.followup import NOTHING, Reading
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
 
@@ -75,7 +76,7 @@ class RetrievalDecision:
         evidence: what the decision rests on.
         matches: the best ones, best first; none where the request may be offered nothing.
         microseconds: time spent.
-        in_context: the request was read with what was said before it.
+        reading: the request as it was read: alone, or with what was said before it.
     """
 
     decision: Decision
@@ -85,7 +86,7 @@ class RetrievalDecision:
     evidence: Evidence
     matches: tuple[Match, ...] = ()
     microseconds: float = 0.0
-    in_context: bool = False
+    reading: Reading = NOTHING
 
     @property
     def ranked(self) -> tuple[str, ...]:
@@ -101,17 +102,16 @@ class RetrievalDecision:
 
 
 async def decide(
-    request: str,
+    reading: Reading,
     index: SkillIndex,
     *,
-    context: str = "",
     among: Sequence[str] | None = None,
     caution: float = BALANCED,
 ) -> RetrievalDecision:
     """Rank the skills for a request and decide what to do about the best ones.
 
     Args:
-        context: what was said before a request that may need it; see ``ranked``.
+        reading: the request, with what was said before it where it may need that; see ``ranked``.
         among: names that may be chosen; None means all.
         caution: least probability, in [0, 1], that a loaded skill is right. That something fits
             must be likely as well: a quarter of the way from there to certainty, or half of the
@@ -122,7 +122,7 @@ async def decide(
     """
     began = time.perf_counter()
     ranking, decided = await ranked(
-        request, index, context=context, among=among, limit=MAX_CANDIDATES, caution=caution
+        reading, index, among=among, limit=MAX_CANDIDATES, caution=caution
     )
     evidence = decided.evidence
     reason = decided.reason
@@ -135,10 +135,9 @@ async def decide(
 
 
 async def ranked(
-    request: str,
+    reading: Reading,
     index: SkillIndex,
     *,
-    context: str,
     among: Sequence[str] | None,
     limit: int,
     caution: float = BALANCED,
@@ -150,12 +149,13 @@ async def ranked(
     neither is a route, it is in its context that it is refused or asked about. A context that tries
     to instruct the router is not read.
     """
+    request, context = reading.text, reading.context
     ranking = await index.rank(request, among=among, limit=limit)
-    alone = ranking, judge(request, ranking, caution=caution)
+    alone = ranking, judge(reading.alone, ranking, caution=caution)
     if not context or _INSTRUCTS_THE_ROUTER.search(context) is not None:
         return alone
     ranking = await index.rank(request, context=context, among=among, limit=limit)
-    decided = replace(judge(request, ranking, caution=caution), in_context=True)
+    decided = judge(reading, ranking, caution=caution)
     sure = alone[1].selected and (not decided.selected or alone[1].confidence >= decided.confidence)
     return alone if sure else (ranking, decided)
 
@@ -168,8 +168,12 @@ def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:
     return f"{': ' if named else ''}{named}{f'; and {more} more' if more > 0 else ''}"
 
 
-def judge(request: str, ranking: Ranking, *, caution: float = BALANCED) -> RetrievalDecision:
+def judge(reading: Reading, ranking: Ranking, *, caution: float = BALANCED) -> RetrievalDecision:
     """Decide what to do about the best of a request's ranking; the settings as for ``decide``."""
+    return replace(_judged(reading.text, ranking, caution), reading=reading)
+
+
+def _judged(request: str, ranking: Ranking, caution: float) -> RetrievalDecision:
     if not ranking.matches:
         return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
     if _INSTRUCTS_THE_ROUTER.search(request) is not None:

@@ -125,7 +125,7 @@ _Terms: TypeAlias = dict[str, tuple[str, int | None]]
 """Words with their stems, and the numbers of those as terms; None for what no skill has."""
 
 
-class AskedText(NamedTuple):
+class ReadText(NamedTuple):
     """One text, a request or a clause of it, as its words are looked for.
 
     Attributes:
@@ -141,7 +141,7 @@ class AskedText(NamedTuple):
     length: float
 
 
-class AskedRequest(NamedTuple):
+class ReadRequest(NamedTuple):
     """A request as it is ranked.
 
     Attributes:
@@ -153,7 +153,7 @@ class AskedRequest(NamedTuple):
     """
 
     text: str
-    texts: list[AskedText]
+    texts: list[ReadText]
     vectors: NDArray[np.float32]
     listed: tuple[bool, ...]
 
@@ -178,7 +178,7 @@ class RequestReader:
         after._spelling = self._spelling.edited(edit)
         return after
 
-    async def read(self, request: str, context: str = "") -> AskedRequest:
+    async def read(self, request: str, context: str = "") -> ReadRequest:
         """A request as it is ranked. With a context, which was said before it, the whole is both.
         However long the context is, and in however many clauses, it is half of the meaning."""
         text, terms = self._corrected(request)
@@ -192,7 +192,7 @@ class RequestReader:
             own = int(len(texts) > 1)
             texts = (f"{before}\n{text}", *texts[own:])
             vectors = np.concatenate([whole, vectors[own:]])
-        return AskedRequest(text, self._asked(texts, terms), vectors, listed or (False,))
+        return ReadRequest(text, self._asked(texts, terms), vectors, listed or (False,))
 
     async def remember(self, requests: Iterable[str]) -> None:
         """Encode requests in one batch and remember their vectors. With a static encoder nothing is
@@ -228,7 +228,7 @@ class RequestReader:
         known |= found
         return [known[text] for text in texts]
 
-    def _asked(self, texts: Sequence[str], terms: _Terms) -> list[AskedText]:
+    def _asked(self, texts: Sequence[str], terms: _Terms) -> list[ReadText]:
         """What is looked for of a request, whose terms are given, and of its clauses: the content
         words, or all words where there are none."""
         asked = []
@@ -246,7 +246,7 @@ class RequestReader:
                     known.setdefault(number, word)
             numbers = list(known)
             length = math.sqrt(sum(map(self._lexical.idf.item, numbers)) + len(unknown) + 1e-9)
-            asked.append(AskedText(spoken, list(known.values()), numbers, length))
+            asked.append(ReadText(spoken, list(known.values()), numbers, length))
         return asked
 
     def _terms_of(self, words: Iterable[str]) -> _Terms:

@@ -1,0 +1,44 @@
+"""Helpers for asynchronous work: giving way, and threads that are waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from cascade import WAIT_SECONDS
+
+from router.tasks import TURNS_OF_A_ROUTE, give_way, in_thread
+
+
+async def test_who_gives_way_lets_others_take_as_many_turns_as_a_route_does() -> None:
+    turns = []
+
+    async def other() -> None:
+        for turn in range(TURNS_OF_A_ROUTE):
+            turns.append(turn)
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    await give_way()
+    assert turns == list(range(TURNS_OF_A_ROUTE))
+    await task
+
+
+async def test_work_in_a_thread_is_waited_for_however_often_it_is_cancelled() -> None:
+    may_end, has_ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        may_end.wait(WAIT_SECONDS)
+        has_ended.set()
+
+    waiting = asyncio.create_task(in_thread(work))
+    for _ in range(3):
+        await give_way()
+        waiting.cancel()
+    await give_way()
+    assert not waiting.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert has_ended.is_set()
