@@ -211,7 +211,8 @@ def leading_name(text: str) -> str | None:
         or following in _SAID_OF_ONE
         or (following.endswith("ed") and len(following) > len("red"))
     )
-    return word.lower() if is_name and word.lower() not in STOPWORDS | KIN | _USER else None
+    none = STOPWORDS | _PREPOSITIONS | KIN | _USER
+    return word.lower() if is_name and word.lower() not in none else None
 
 
 def _read(sentence: str) -> Frame | None:
@@ -269,6 +270,7 @@ def _what_is(subject: list[str], value: list[str], *, several: bool) -> Frame | 
 
 
 def _frame(subject: list[str], attribute: str, value: list[str]) -> Frame | None:
+    subject = [word for place, word in enumerate(subject) if not _is_new(subject[place:], place)]
     whose = {word.lower() for word in subject}
     if whose & _POINTING or (attribute in _SEVERAL_VALUES and whose & _SEVERAL):
         return None
@@ -282,6 +284,13 @@ def _frame(subject: list[str], attribute: str, value: list[str]) -> Frame | None
         words = words[:end]
     terms = _terms(words)
     return Frame(_terms(subject), tuple(parts), terms) if terms and _terms(subject) else None
+
+
+def _is_new(words: list[str], place: int) -> bool:
+    """Whether the first of these words of a subject only says that this is another one than before,
+    as in "The new password", and "New" in "New York" does not."""
+    begins = place == 0 and words[1:] and words[1].islower()
+    return words[0] == "new" or (words[0] == "New" and bool(begins))
 
 
 def _is_number(word: str) -> bool:

@@ -12,14 +12,18 @@ the same layer and scope
   words. Where the two share a part of it alone, "coffee" and not "tea", nothing is replaced;
 * if it speaks of a change ("moved", "instead"), of the same person, and not of a plan, and the two
   share at least ``SHARED_BY_CHANGE`` of the words of the shorter one. Related words count, numbers
-  and words of change do not; "now" and "since" alone ask for ``SHARED_BY_FRAME``. They must also
+  and words of change do not; "now" and "since" alone, and a word of the earlier one's subject that
+  is called new ("the new website"), ask for ``SHARED_BY_FRAME``. They must also
   begin with the same matter, or hold related words, or the later one names what was replaced ("from
   Perl"). If the word of change is itself the related one ("I moved to Hamburg" after "I live in
   Berlin"), the words of the earlier one count, unless both are of one person; or
 * if both begin with the same word and share at least ``SHARED_BY_FRAME`` of all their words, but
   each has something of its own, such as another number.
 
-That both name one person, "the user", "my wife" or in the layer ``user`` a name, is no shared word.
+That both name one person, "the user", "my wife" or a name that they begin with, is no shared word,
+and where they begin with two names, nothing is replaced, unless the later one names the other, too.
+Of 2,541 statements about the people of LoCoMo, which are nearly all true side by side, 434 were
+taken to be replaced while names were words, and any "new" was a change; 37 are now.
 
 Events, talk and tasks are never replaced: what happened has happened.
 
@@ -67,10 +71,8 @@ SUPERSEDED_BY: Final = "superseded_by"
 SUPERSEDED_AT: Final = "superseded_at"
 """Attribute: when, in ISO 8601."""
 
-_WEAK: Final = word_set("now since new")
+_WEAK: Final = word_set("now since")
 """What is now so need not have been otherwise before."""
-_NOVEL: Final = word_set("new")
-"""A new website says of the shop behind it nothing that replaces anything."""
 _CHANGE_WORDS: Final = _WEAK | word_set(
     """
     moved changed switched replaced replaces replace migrated instead anymore
@@ -79,6 +81,10 @@ _CHANGE_WORDS: Final = _WEAK | word_set(
     """
 )
 _CHANGES: Final = frozenset(map(stem, _CHANGE_WORDS))
+_SWITCHES: Final = word_set("moved switched replaced migrated ported rewritten rewrote")
+_IN_USE: Final = re.compile(
+    r"\w+ (?:(?:is|are) (?:hosted|written|stored|kept|built|deployed)|us(?:e|es)|runs?|lies?) "
+)
 _NO_LONGER: Final = re.compile(r"\bno longer\b|(?:\bnot|n't) [^.;]*\bany more\b", re.IGNORECASE)
 """As sure a sign of a change as "anymore", though "longer" alone is none."""
 _LET_GO: Final = re.compile(
@@ -94,6 +100,7 @@ _PARTED: Final = re.compile(
 )
 _DENIED: Final = re.compile(r"(?:\b(?:not|never|almost|nearly)|n't)(?: \w+)? $", re.IGNORECASE)
 _PARTNERS: Final = word_set("wife husband partner girlfriend boyfriend")
+_NEW: Final = re.compile(r"\bnew (\w+(?: \w+)?)", re.IGNORECASE)
 _GENERAL: Final = frozenset(map(stem, word_set("use used run need get make")))
 """Words that say nothing of a matter."""
 _REPLACED: Final = re.compile(
@@ -159,17 +166,35 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     new, old = words_of(_compared(newer)), words_of(_compared(older))
     if not new.terms or not old.terms or max(len(new.terms), len(old.terms)) > MAX_WORDS:
         return False
-    name = stem(leading_name(newer.content) or "") if newer.layer == USER_LAYER else ""
+    name, other = _leading_names(newer.content, older.content)
+    if name not in {"", other} | _CHANGES and other and other not in new.bag:
+        return False  # they speak of two people
     is_gone = _lets_go(_compared(newer), _compared(older), name)
     if is_gone is not None:
         return is_gone
-    if _changes_in(_compared(newer)):
+    if _changes_in(_compared(newer)) or _renews(newer, older):
         return _replaces_by_change(newer, older, name)
     if new.terms[0] != old.terms[0]:
         return False  # so most pairs are told apart before their words are compared
     said, before = (set(words.terms) - _PERSONS - {name} for words in (new, old))
     shared = len(said & before)
     return SHARED_BY_FRAME * len(said | before) <= shared < min(len(said), len(before))
+
+
+def _leading_names(one: str, other: str) -> tuple[str, str]:
+    """The stems of the names that two texts begin with, empty without one. What the other text
+    has in small letters is no name: "Climbing gym: ..." and "Switched climbing gym"."""
+    names = []
+    for text, beside in ((one, other), (other, one)):
+        name = leading_name(text) or ""
+        names.append("" if re.search(rf"\b{re.escape(name)}\b", beside) else stem(name))
+    return names[0], names[1]
+
+
+def _is_of_use(newer: str, older: str) -> bool:
+    """Whether one tells of a switch from what the other says is in use: "Billing uses Stripe", and
+    "Billing switched to Adyen". Then the name that both begin with is what they are about."""
+    return bool(_IN_USE.match(older)) and not _SWITCHES.isdisjoint(_changes_in(newer))
 
 
 def _compared(item: MemoryItem) -> str:
@@ -184,10 +209,9 @@ def likelihood_of_replacement(update: Update) -> float:
     newer, older = _compared(update.newer), _compared(update.older)
     if contradict(newer, older) is False or _are_of_two_people(speaks_of(newer), speaks_of(older)):
         return 0.0
-    names = {*stems(" ".join(leading_name(text) or "" for text in (newer, older)))}
-    beside = _PERSONS | _CHANGES | names
+    beside = _PERSONS | _CHANGES | {*_leading_names(newer, older)}
     said, before = ({*words_of(text).terms} - beside for text in (newer, older))
-    changes = _changes_in(newer) - _NOVEL or _let_go(newer)
+    changes = _changes_in(newer) or _let_go(newer)
     share = len(said & before) / max(1, len(said | before))
     return share * (LIKELY_BY_SHARED + LIKELY_BY_CHANGE * bool(changes))
 
@@ -209,7 +233,9 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
         return False
     related = related_to(before).items()
     linked = {word for word, others in related if others & said - _CHANGES}
-    shared = (said & before) - _PERSONS - _CHANGES - _GENERAL - {name}
+    shared = (said & before) - _PERSONS - _CHANGES - _GENERAL
+    if newer.layer == USER_LAYER or not _is_of_use(text, _compared(older)):
+        shared -= {*_leading_names(newer.content, older.content)}
     alike = linked | {word for word in shared if not word.isdigit()}
     is_of_one_matter = (
         linked
@@ -261,7 +287,15 @@ def _let_go(text: str) -> tuple[tuple[frozenset[str], bool], ...]:
 def tells_change(update: Update) -> bool:
     """Whether the newer one says itself that something has changed."""
     text = _compared(update.newer)
-    return bool(_changes_in(text) or _let_go(text))
+    return bool(_changes_in(text) or _let_go(text) or _renews(update.newer, update.older))
+
+
+def _renews(newer: MemoryItem, older: MemoryItem) -> bool:
+    """Whether one calls new what the other is about: "The new website" after "The website", "a new
+    job" after "I work". A new tent says nothing of who bought it."""
+    called_new = {*stems(" ".join(_NEW.findall(_compared(newer))))}
+    about = {*words_of(_compared(older)).terms[:2]}
+    return bool(called_new & about.union(*related_to(about).values()))
 
 
 @lru_cache(4_096)
