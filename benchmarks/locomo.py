@@ -59,7 +59,7 @@ from router.memory.recall import ranking
 from router.memory.recall.answers import MemoryRoute
 from router.memory.recall.memory_router import MAX_K, MemoryRouter
 from router.memory.recall.recaller import Recaller
-from router.memory.recall.relevance import Relevance
+from router.memory.recall.relevance import Judged, Relevance
 from router.memory.recall.weights import LayerWeights
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.contents import without_copies
@@ -192,15 +192,15 @@ def found(order: Iterable[str], question: Question) -> Found:
 def merged(
     query: LayerQuery,
     items: Sequence[MemoryItem],
-    relevance: dict[str, float],
+    judged: dict[str, Judged],
     *,
     company: bool = True,
 ) -> list[str]:
     """The sessions of the items, best first."""
     alike = items if company else [replace(item, attributes={}) for item in items]
-    scores = ranking.rank(
-        query.text, alike, [relevance[item.content] for item in items], period=query.period
-    )
+    found = [judged[item.content] for item in items]
+    relevances, cosines = [one.relevance for one in found], [one.cosine for one in found]
+    scores = ranking.rank(query.text, alike, relevances, cosines, period=query.period)
     return [session(items[place]) for place in np.argsort(-np.asarray(scores), kind="stable")]
 
 
@@ -231,11 +231,11 @@ class Methods:
             query, scope=self._scope, k=MAX_K, layers=LAYERS, strict=True
         )
         contents = list({item.content for report in route.results for item in report.items})
-        relevance = dict(zip(contents, self._relevance.of(query, contents), strict=True))
+        judged = dict(zip(contents, self._relevance.of(query, contents), strict=True))
         asked = rewrite(query, now=self._now)
 
         def order(layers: Sequence[str], *, company: bool = True) -> list[str]:
-            return merged(asked, items_of(route, layers), relevance, company=company)
+            return merged(asked, items_of(route, layers), judged, company=company)
 
         answer = await self._recall.answer(
             query, self._scope, k=MAX_K, include_confidence_scores=False

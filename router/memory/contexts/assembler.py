@@ -228,7 +228,8 @@ class ContextAssembler:
         ]
         contents = [part for _, _, part in parts]
         questions = [questions_of(item) if part == item.content else () for _, item, part in parts]
-        relevance = self._relevance(asked.subject, contents, questions)
+        judged = self._relevance(asked.subject, contents, questions)
+        relevance = [one.relevance for one in judged]
         words = TEXTBOOK.shares(stems(asked.subject), contents)
         most = max(words, default=0.0) or 1.0
         best: dict[int, float] = {}

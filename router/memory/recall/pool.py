@@ -54,6 +54,7 @@ from router.memory.recall.answers import RecalledItem
 from router.memory.recall.confidence import SECONDS_A_DAY, conflicts_among
 from router.memory.recall.memory_router import COUNTING_LAYER, UNLIKELY_WEIGHT
 from router.memory.recall.ranking import closeness, rank, session_of
+from router.memory.recall.relevance import Judged
 from router.memory.recall.updates import (
     LASTING_LAYERS,
     SUPERSEDED_BY,
@@ -153,7 +154,7 @@ class Pool:
         self.updates: list[Update] = []
         self.weights: dict[str, float] = {}
         self.ranked: list[RecalledItem] = []
-        self._relevance: dict[str, float] = {}
+        self._judged: dict[str, Judged] = {}
         self._listed: dict[str, float] = {}
         self._names_subject = not names_no_subject(query)
         self._for_tasks = asks_for_tasks(query)
@@ -203,11 +204,11 @@ class Pool:
         return bool(self._when) and self._when <= words_of(item.content).bag.keys()
 
     def unjudged(self) -> list[MemoryItem]:
-        return [item for item in self.items if item.content not in self._relevance]
+        return [item for item in self.items if item.content not in self._judged]
 
-    def judge(self, contents: Sequence[str], relevances: Sequence[float]) -> None:
+    def judge(self, contents: Sequence[str], found: Sequence[Judged]) -> None:
         """Take up how relevant contents are, and put everything in order."""
-        self._relevance.update(zip(contents, relevances, strict=True))
+        self._judged.update(zip(contents, found, strict=True))
         judged = {
             item.content: RecalledItem(item, self._adjusted_relevance(item))
             for item in self.items
@@ -254,6 +255,7 @@ class Pool:
             self.query.subject,
             [one.item for one in found],
             [one.relevance for one in found],
+            [self._judged[one.item.content].cosine for one in found],
             period=self.query.period,
         )
         best = max((one.relevance for one in found if not self._only_counts(one.item)), default=0.0)
@@ -299,7 +301,7 @@ class Pool:
         self.updates = updates_among(
             [one.item for one in judged.values()],
             lambda item: (
-                max(judged[item.content].relevance, self._relevance[item.content])
+                max(judged[item.content].relevance, self._judged[item.content].relevance)
                 >= RELEVANCE_FLOOR
                 or item.content in following
                 or asks_for_all_in_use
@@ -315,7 +317,7 @@ class Pool:
             least = max(judged[other.content].relevance, LISTED * is_answer)
             if held is update.older and self._existed_by_then(held):
                 # Its layer, which holds what lasts, says nothing against what held once.
-                least = max(least, self._relevance[held.content])
+                least = max(least, self._judged[held.content].relevance)
             if least > judged[held.content].relevance:
                 judged[held.content] = RecalledItem(held, least)
         return pairs
@@ -391,7 +393,7 @@ class Pool:
 
     def _adjusted_relevance(self, item: MemoryItem) -> float:
         """The relevance of the text, with what the layer and the time say."""
-        relevance = self._relevance[item.content]
+        relevance = self._judged[item.content].relevance
         period = self.query.period
         weight = self.weights.get(item.layer, UNLIKELY_WEIGHT)
         evidence = 0.0 if _is_file(item) else LAYER_WEIGHT * (weight - 1)

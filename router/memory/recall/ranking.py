@@ -1,11 +1,13 @@
 """One ranking of everything that several layers found for a query.
 
-Scores of different layers do not compare, so what was found is scored anew. Five signals count:
+Scores of different layers do not compare, so what was found is scored anew. Six signals count:
 
 * words: BM25, with the statistics of what was found; of a long item that of its best section, and
   of one that brings questions that of the best of its texts. A word that is everywhere, such as the
   name of somebody whom every memory is about, decides little; a rare one decides much;
 * relevance: the calibrated probability of each item by itself, which sees meaning too;
+* meaning: the cosine of each item by itself, if it is above 0. Most probabilities are near 0 or 1,
+  and of items that are about equally probable it still tells which is nearer;
 * time: when the query speaks of one, how close to it the item was remembered. It is no filter:
   people tell in the weeks that follow what happened, and remember a date wrongly;
 * session: the other items of the session that an item comes from. What one item says is explained
@@ -36,6 +38,8 @@ from router.memory.texts.words import content_terms
 
 RELEVANCE_WEIGHT: Final = 0.5
 """Weight of relevance beside that of words, which is 1."""
+MEANING_WEIGHT: Final = 0.5
+"""Weight of the cosine."""
 SESSION_WEIGHT: Final = 0.3
 """Weight of the words of an item's whole session."""
 TIME_WEIGHT: Final = 0.2
@@ -52,6 +56,7 @@ def rank(
     query: str,
     items: Sequence[MemoryItem],
     relevances: Sequence[float],
+    cosines: Sequence[float],
     *,
     period: Period | None = None,
 ) -> list[float]:
@@ -69,8 +74,11 @@ def rank(
         words[number] = max(words[number], share)
     groups = [session_of(item) for item in items]
     own = [
-        word + RELEVANCE_WEIGHT * relevance + TIME_WEIGHT * closeness(item.created, period)
-        for word, relevance, item in zip(words, relevances, items, strict=True)
+        word
+        + RELEVANCE_WEIGHT * relevance
+        + MEANING_WEIGHT * max(0.0, cosine)
+        + TIME_WEIGHT * closeness(item.created, period)
+        for word, relevance, cosine, item in zip(words, relevances, cosines, items, strict=True)
     ]
     scores = with_session_evidence(own, groups)
     if any(group is not None for group in groups):

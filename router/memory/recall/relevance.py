@@ -92,7 +92,19 @@ _SHORTEST_SENTENCE: Final = 8
 _WORD: Final = re.compile(r"[^\W_][\w'.-]*")
 
 
-Judge: TypeAlias = Callable[[str, Sequence[str], Sequence[Sequence[str]]], list[float]]
+class Judged(NamedTuple):
+    """What was found out of a content.
+
+    Attributes:
+        relevance: the probability, in [0, 1], that it bears on the query.
+        cosine: of its nearest part or question to the query, in [-1, 1].
+    """
+
+    relevance: float
+    cosine: float
+
+
+Judge: TypeAlias = Callable[[str, Sequence[str], Sequence[Sequence[str]]], list[Judged]]
 """Judges contents, and the questions that each brings, by a query, as ``Relevance.of`` does."""
 
 
@@ -105,9 +117,9 @@ class Relevance:
 
     def of(
         self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
-    ) -> list[float]:
-        """For each content, with the questions that it brings, the probability, in [0, 1], that it
-        bears on the query. Of a long content the best section is judged.
+    ) -> list[Judged]:
+        """Each content judged, with the questions that it brings. Of a long content the best
+        section is judged.
 
         Raises:
             EncoderError: the encoder cannot be reached or gave unusable vectors.
@@ -139,7 +151,9 @@ class Relevance:
         meaning = self._meaning
         of_content = [-math.inf] * len(contents)
         of_question: dict[int, float] = {}
+        nearest = [-1.0] * len(contents)
         for place, (number, _) in enumerate(judged):
+            nearest[number] = max(nearest[number], float(cosines[place]))
             are_known = is_known and vectors[2 + place].any()
             near = float(cosines[place]) if are_known else words.coverage(held[place])
             evidence = signals[place] + meaning.cosine * near
@@ -151,7 +165,10 @@ class Relevance:
         for number, evidence in of_question.items():
             lower, higher = sorted((evidence, of_content[number]))
             of_content[number] = higher + SECOND * lower
-        return [logistic(meaning.bias + evidence) for evidence in of_content]
+        return [
+            Judged(logistic(meaning.bias + evidence), cosine)
+            for evidence, cosine in zip(of_content, nearest, strict=True)
+        ]
 
 
 def parts_of(content: str) -> list[str]:

@@ -23,6 +23,7 @@ from router.memory.contexts.context import (
 )
 from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
+from router.memory.recall.relevance import Judged
 from router.text import stems
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -33,9 +34,9 @@ class Overlap:
 
     def of(
         self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
-    ) -> list[float]:
+    ) -> list[Judged]:
         asked = set(stems(query))
-        return [len(asked & set(stems(content))) / len(asked) for content in contents]
+        return [Judged(len(asked & set(stems(content))) / len(asked), 0.0) for content in contents]
 
 
 class Held:
@@ -111,7 +112,7 @@ async def test_judging_holds_up_no_event_loop_because_it_may_wait_for_a_remote_e
     class Waiting(Overlap):
         def of(
             self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
-        ) -> list[float]:
+        ) -> list[Judged]:
             assert judged.wait(10)
             return super().of(query, contents, questions)
 

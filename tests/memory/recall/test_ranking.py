@@ -39,7 +39,7 @@ def test_words_that_are_spread_over_a_session_are_found_there_together() -> None
         "other": ("cache grew", "cache shrank"),
     }
     items = [item(text, session=name) for name, some in said.items() for text in some]
-    both, _, one, *_ = rank("anna cache", items, [0.5] * len(items))
+    both, _, one, *_ = rank("anna cache", items, [0.5] * len(items), [0.0] * len(items))
     assert both > one
 
 
@@ -86,22 +86,28 @@ class TestCompany:
 class TestRank:
     def test_what_answers_comes_first(self) -> None:
         found = [item("Anna likes tea"), item("The login broke after the release")]
-        other, answer = rank("Why did the login break?", found, [0.1, 0.9])
+        other, answer = rank("Why did the login break?", found, [0.1, 0.9], [0.0, 0.0])
         assert answer == 1
         assert other < 0.1
 
     def test_relevance_decides_where_words_do_not(self) -> None:
         found = [item("roll it back"), item("go home")]
-        better, worse = rank("undo the deployment", found, [0.6, 0.1])
+        better, worse = rank("undo the deployment", found, [0.6, 0.1], [0.0, 0.0])
         assert better == 1
         assert worse < 1
+
+    def test_of_equally_relevant_ones_the_nearer_in_meaning_comes_first(self) -> None:
+        found = [item("roll it back"), item("go home")]
+        nearer, other = rank("undo the deployment", found, [0.3, 0.3], [0.4, 0.1])
+        assert nearer == 1
+        assert other < 1
 
     def test_of_equals_the_one_from_the_time_that_was_asked_for_comes_first(self) -> None:
         found = [
             item("deploy failed at noon", created=NOON - timedelta(days=300)),
             item("deploy failed at four", created=NOON),
         ]
-        before, within = rank("deploy failed in May", found, [0.5, 0.5], period=MAY)
+        before, within = rank("deploy failed in May", found, [0.5, 0.5], [0.0, 0.0], period=MAY)
         assert within > before
 
     def test_what_was_told_after_the_period_can_still_be_the_answer(self) -> None:
@@ -109,14 +115,16 @@ class TestRank:
             item("Anna moved to Lisbon for good", created=MAY.end + timedelta(days=1)),
             item("Anna had tea", created=NOON),
         ]
-        told_later, within = rank("Where did Anna move in May?", found, [0.7, 0.3], period=MAY)
+        told_later, within = rank(
+            "Where did Anna move in May?", found, [0.7, 0.3], [0.0, 0.0], period=MAY
+        )
         assert told_later > within
 
     def test_nothing_found_is_nothing_ranked(self) -> None:
-        assert rank("deploy", [], []) == []
+        assert rank("deploy", [], [], []) == []
 
     def test_without_any_sign_all_are_zero(self) -> None:
-        assert rank("deploy", [item("lunch"), item("tea")], [0.0, 0.0]) == [0, 0]
+        assert rank("deploy", [item("lunch"), item("tea")], [0.0, 0.0], [0.0, -0.5]) == [0, 0]
 
     @settings(max_examples=50)
     @given(texts, pools())
@@ -124,7 +132,7 @@ class TestRank:
         self, query: str, pool: tuple[list[MemoryItem], list[float]]
     ) -> None:
         items, relevances = pool
-        scores = rank(query, items, relevances)
+        scores = rank(query, items, relevances, [0.3] * len(items))
         assert all(0 <= score <= 1 for score in scores)
         assert max(scores, default=0) == (1 if any(scores) else 0)
 
@@ -137,7 +145,9 @@ class TestRank:
         if not items:
             return
         raised = [max(relevances[0], more), *relevances[1:]]
-        before, after = rank(query, items, relevances), rank(query, items, raised)
+        alike = [0.3] * len(items)
+        before = rank(query, items, relevances, alike)
+        after = rank(query, items, raised, alike)
         rivals = [n for n in range(1, len(items)) if session_of(items[n]) is None]
         for n in rivals:
             if before[0] > before[n]:

@@ -29,7 +29,7 @@ from router.memory.recall.answers import RecallResult
 from router.memory.recall.memory_router import MemoryRouter
 from router.memory.recall.pool import NEAR, RELEVANCE_FLOOR
 from router.memory.recall.recaller import LAYERS_A_TURN, Recaller
-from router.memory.recall.relevance import Relevance
+from router.memory.recall.relevance import Judged, Relevance
 from router.memory.recall.weights import LayerWeights
 from router.memory.texts.text_vectors import TextVectors
 from router.retrieval.bundled_encoder import BundledEncoder
@@ -47,9 +47,9 @@ class Stated:
 
     def of(
         self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
-    ) -> list[float]:
+    ) -> list[Judged]:
         self.judged.extend(contents)
-        return [float(content.split()[0]) for content in contents]
+        return [Judged(float(content.split()[0]), 0.0) for content in contents]
 
 
 class Given:
@@ -60,8 +60,8 @@ class Given:
 
     def of(
         self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
-    ) -> list[float]:
-        return [self._relevance[content] for content in contents]
+    ) -> list[Judged]:
+        return [Judged(self._relevance[content], 0.0) for content in contents]
 
 
 @asynccontextmanager
@@ -647,7 +647,7 @@ async def test_what_waits_or_takes_long_is_judged_in_a_thread(
     class Remote(Stated):
         def of(
             self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
-        ) -> list[float]:
+        ) -> list[Judged]:
             where.append(threading.current_thread().name)
             return super().of(query, contents)
 

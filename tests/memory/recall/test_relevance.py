@@ -85,13 +85,17 @@ def test_a_line_that_refers_to_another_memory_is_no_answer() -> None:
     assert parts_of("Read `mem:release`.") == ["Read `mem:release`."]
 
 
+def probabilities(by: Relevance, query: str, contents: Sequence[str]) -> list[float]:
+    return [judged.relevance for judged in by.of(query, contents)]
+
+
 @pytest.mark.parametrize("encoder", ["relevance", "relevance_of_minilm"])
 @pytest.mark.parametrize(("query", "answer", "unrelated"), PAIRS)
 def test_an_answer_is_above_a_half_and_an_unrelated_text_near_zero(
     request: pytest.FixtureRequest, encoder: str, query: str, answer: str, unrelated: str
 ) -> None:
     relevance: Relevance = request.getfixturevalue(encoder)
-    bears, does_not = relevance.of(query, [answer, unrelated])
+    bears, does_not = probabilities(relevance, query, [answer, unrelated])
     assert bears > 0.5
     assert does_not < 0.06
 
@@ -100,7 +104,11 @@ def test_minilm_is_surer_of_an_answer_that_shares_no_word_with_the_question(
     relevance: Relevance, relevance_of_minilm: Relevance
 ) -> None:
     query, content = "Which instrument do I play?", "Takes cello lessons on Mondays."
-    assert relevance_of_minilm.of(query, [content])[0] > 0.5 > relevance.of(query, [content])[0]
+    assert (
+        probabilities(relevance_of_minilm, query, [content])[0]
+        > 0.5
+        > probabilities(relevance, query, [content])[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,31 +131,42 @@ def test_what_a_cosine_counts_depends_on_the_encoder(
     vectors = TextVectors(encoder)
     one, other = vectors.of([query, content])
     expected = logistic(meaning.bias + meaning.cosine * float(one @ other))
-    assert Relevance(vectors).of(query, [content])[0] == pytest.approx(expected)
+    assert probabilities(Relevance(vectors), query, [content])[0] == pytest.approx(expected)
+
+
+def test_the_cosine_of_a_content_is_that_of_its_nearest_part(relevance: Relevance) -> None:
+    query = "Which instrument do I play?"
+    [alone] = relevance.of(query, ["I play the cello."])
+    [with_question] = relevance.of(query, ["I play the cello."], [["What instrument do I play?"]])
+    assert 0 < alone.cosine < with_question.cosine <= 1
 
 
 def test_the_query_itself_is_near_one(relevance: Relevance) -> None:
     query = "When did Carla move to Lisbon?"
-    assert relevance.of(query, [query])[0] > 0.95
+    assert probabilities(relevance, query, [query])[0] > 0.95
 
 
 def test_the_same_words_about_another_person_are_less_probable(relevance: Relevance) -> None:
     query = "When did Carla move to Lisbon?"
-    carla, dora = relevance.of(query, ["Carla moved to Lisbon.", "Dora moved to Lisbon."])
+    carla, dora = probabilities(
+        relevance, query, ["Carla moved to Lisbon.", "Dora moved to Lisbon."]
+    )
     assert dora < carla - 0.2
 
 
 def test_another_number_is_less_probable(relevance: Relevance) -> None:
     query = "what does error E1042 mean"
-    right, wrong = relevance.of(query, ["E1042 is about quotas.", "E1017 is about quotas."])
+    right, wrong = probabilities(
+        relevance, query, ["E1042 is about quotas.", "E1017 is about quotas."]
+    )
     assert wrong < right / 2
 
 
 def test_each_text_is_judged_by_itself(relevance: Relevance) -> None:
     query, answer, unrelated = PAIRS[0]
-    together = relevance.of(query, [answer, unrelated, answer])
+    together = probabilities(relevance, query, [answer, unrelated, answer])
     assert together[0] == together[2]
-    assert together[0] == pytest.approx(relevance.of(query, [answer])[0])
+    assert together[0] == pytest.approx(probabilities(relevance, query, [answer])[0])
 
 
 NOTE = (
@@ -161,19 +180,19 @@ def test_a_fact_in_a_note_is_nearly_as_probable_as_by_itself(
     relevance: Relevance, note: str
 ) -> None:
     query = "What is the safe code of the cabin?"
-    alone, within = relevance.of(query, ["The safe code of the cabin is 4711.", note])
+    alone, within = probabilities(relevance, query, ["The safe code of the cabin is 4711.", note])
     assert alone > within > 0.8
 
 
 def test_of_a_note_the_encoder_is_given_one_sentence_beside_the_whole() -> None:
     vectors = TextVectors(BundledEncoder())
-    Relevance(vectors).of("What is the safe code of the cabin?", [NOTE])
+    probabilities(Relevance(vectors), "What is the safe code of the cabin?", [NOTE])
     encoded = [sentence for sentence in sentences_of(NOTE) if sentence in vectors]
     assert encoded == ["The safe code of the cabin is 4711."]
 
 
 def test_a_note_that_shares_no_word_is_judged_as_a_whole(relevance: Relevance) -> None:
-    assert relevance.of("Which bus goes to the harbour?", [NOTE])[0] < RELEVANCE_FLOOR
+    assert probabilities(relevance, "Which bus goes to the harbour?", [NOTE])[0] < RELEVANCE_FLOOR
 
 
 def test_only_the_first_sentences_of_an_endless_part_are_looked_at() -> None:
@@ -186,12 +205,12 @@ def test_a_single_sentence_has_no_parts() -> None:
 
 
 def test_nothing_to_judge_asks_no_encoder(relevance: Relevance) -> None:
-    assert relevance.of("anything", []) == []
+    assert probabilities(relevance, "anything", []) == []
 
 
 def test_words_decide_where_the_encoder_knows_none() -> None:
-    held, not_held = Relevance(TextVectors(Blind())).of(
-        "wird bereitgestellt", ["Es wird bereitgestellt.", "x"]
+    held, not_held = probabilities(
+        Relevance(TextVectors(Blind())), "wird bereitgestellt", ["Es wird bereitgestellt.", "x"]
     )
     assert held > RELEVANCE_FLOOR > not_held
 
@@ -207,18 +226,18 @@ def test_words_decide_where_the_encoder_knows_none() -> None:
 def test_in_another_alphabet_words_tell_what_answers(
     relevance: Relevance, query: str, answer: str, other: str
 ) -> None:
-    of_answer, of_other = relevance.of(query, [answer, other])
+    of_answer, of_other = probabilities(relevance, query, [answer, other])
     assert of_answer > RELEVANCE_FLOOR > of_other
 
 
 def test_a_query_without_words_bears_on_nothing(relevance: Relevance) -> None:
-    assert relevance.of("?!", ["Unit tests are written with pytest."])[0] < 0.1
+    assert probabilities(relevance, "?!", ["Unit tests are written with pytest."])[0] < 0.1
 
 
 @settings(max_examples=50)
 @given(st.text(min_size=1, max_size=80), st.lists(st.text(min_size=1, max_size=80), max_size=4))
 def test_it_is_always_a_probability(relevance: Relevance, query: str, contents: list[str]) -> None:
-    judged = relevance.of(query, contents)
+    judged = probabilities(relevance, query, contents)
     assert len(judged) == len(contents)
     assert all(0 < probability < 1 for probability in judged)
 
