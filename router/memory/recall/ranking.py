@@ -39,7 +39,7 @@ from router.memory.texts.words import content_terms
 RELEVANCE_WEIGHT: Final = 0.5
 """Weight of relevance beside that of words, which is 1."""
 MEANING_WEIGHT: Final = 0.5
-"""Weight of the cosine."""
+"""Weight of the cosine, the same whichever conversation of LoCoMo is left out."""
 SESSION_WEIGHT: Final = 0.3
 """Weight of the words of an item's whole session."""
 TIME_WEIGHT: Final = 0.2
