@@ -6,17 +6,19 @@ that PostgreSQL's client library knows can stand in the address, TLS above all.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
 from pgvector import Vector
 from pgvector.psycopg import register_vector
+from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool
 
@@ -25,12 +27,20 @@ from router.memory.stores.database import Connection, Rows, WordMatch, placehold
 from router.memory.stores.item_vectors import ItemVectors
 from router.memory.stores.spaces import Filter, Space, ids_of
 
+_T = TypeVar("_T")
 SCHEMA: Final = "router_memory"
 CONNECTIONS: Final = 8
 """Connections of one process; further calls wait in line."""
 WAIT_SECONDS: Final = 5.0
 """Longest wait for a connection, for another process that writes, and for any word of a server
 that the network no longer reaches."""
+TRIAL_SECONDS: Final = 1.0
+"""Longest wait for a connection while the server is away."""
+READ_SECONDS: Final = 15.0
+WRITE_SECONDS: Final = 60.0
+REBUILD_SECONDS: Final = 3600.0
+"""Longest silence of a server that is there and does not answer: for a statement of a read, of a
+write, and for one that writes tables anew or makes them."""
 
 MIGRATIONS: Final = (
     """
@@ -144,6 +154,44 @@ class PostgresConnection:
         )
 
 
+class _Connection(psycopg.Connection[Any]):
+    """A connection that is given up where the server is silent for too long, which no setting of
+    PostgreSQL sees to: a server that hangs cannot keep its own bounds.
+
+    Attributes:
+        patience: seconds of silence that a statement may take.
+    """
+
+    patience: float = READ_SECONDS
+
+    def wait(self, gen: PQGen[_T], *args: Any, **options: Any) -> _T:
+        try:
+            return super().wait(self._bounded(gen), *args, **options)
+        except _Silent:
+            self.close()  # nobody knows what it would answer to next
+            raise
+
+    def _bounded(self, gen: PQGen[_T]) -> PQGen[_T]:
+        """The same generator, which is woken ten times a second, and ends in an error after a
+        silence."""
+        try:
+            state = next(gen)
+            until = time.monotonic() + self.patience
+            while True:
+                ready = yield state
+                state = gen.send(ready)
+                if ready:
+                    until = time.monotonic() + self.patience
+                elif time.monotonic() > until:
+                    raise _Silent(f"no answer for {self.patience:g} s")
+        except StopIteration as ended:
+            return cast("_T", ended.value)
+
+
+class _Silent(psycopg.OperationalError):
+    """The server is there and does not answer."""
+
+
 class PostgresDatabase:
     """A ``Database`` on a server, with a pool of connections."""
 
@@ -165,10 +213,11 @@ class PostgresDatabase:
         port = f":{parts['port']}" if "port" in parts else ""
         self._name = f"postgresql://{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
         self._closed = False
+        self._trial = threading.Lock()
         # Whatever the database or the environment says: texts are of any alphabet.
         address = make_conninfo("", **{**_USUAL, **parts, "client_encoding": "UTF8"})
         try:
-            with psycopg.connect(address, autocommit=True) as db:
+            with _Connection.connect(address, autocommit=True) as db:
                 self._migrate(db)
         except psycopg.Error as error:
             raise self._told(error) from error
@@ -182,14 +231,15 @@ class PostgresDatabase:
             # Then the next call tries at once; the pauses between tries double without an end.
             reconnect_timeout=WAIT_SECONDS,
             configure=_configure,
-            check=ConnectionPool.check_connection,
+            check=_check,
+            connection_class=_Connection,
             num_workers=1,
             open=True,
         )
 
     @contextmanager
     def reading(self) -> Iterator[PostgresConnection]:
-        with self._connection() as db:
+        with self._connection(READ_SECONDS) as db:
             db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
                 yield PostgresConnection(db)
@@ -199,12 +249,20 @@ class PostgresDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[PostgresConnection]:
-        with self._connection() as db, db.transaction():
-            db.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS_TURN,))
-            yield PostgresConnection(db)
+        is_written = False
+        try:
+            with self._connection(WRITE_SECONDS) as db, db.transaction():
+                db.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS_TURN,))
+                yield PostgresConnection(db)
+                is_written = True
+        except StoreAway as error:
+            if not is_written:
+                raise
+            reason = f"{error.reason}; what was being saved may have been stored"
+            raise StoreAway(self._name, reason) from error
 
     def vacuum(self) -> None:
-        with self._connection() as db:
+        with self._connection(REBUILD_SECONDS) as db:
             self._wait_for_older_readers(db)
             db.execute("VACUUM (FULL) items, vectors, edges, terms, spaces")
 
@@ -213,11 +271,17 @@ class PostgresDatabase:
         self._pool.close()
 
     @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+    def _connection(self, patience: float) -> Iterator[psycopg.Connection[Any]]:
+        """A connection whose statements may take that many seconds of silence. While the server is
+        away one call at a time tries whether it is back, and the others fail at once."""
         if self._closed:
             raise StoreError(self._name, "the store is closed")
+        is_trial = self.away
+        if is_trial and not self._trial.acquire(blocking=False):
+            raise StoreAway(self._name, "away; another call tries whether it is back")
         try:
-            with self._pool.connection() as db:
+            with self._pool.connection(TRIAL_SECONDS if is_trial else WAIT_SECONDS) as db:
+                db.patience = patience
                 yield db
             self.away = False
         except psycopg.Error as error:
@@ -226,9 +290,14 @@ class PostgresDatabase:
             raise told from error
         except UnicodeEncodeError as error:
             raise InvalidRequest(f"a text holds a lone surrogate: {error}") from None
+        finally:
+            if is_trial:
+                self._trial.release()
 
-    def _migrate(self, db: psycopg.Connection[Any]) -> None:
+    def _migrate(self, db: _Connection) -> None:
+        db.patience = WAIT_SECONDS
         while (version := self._version(db)) < len(MIGRATIONS):
+            db.patience = REBUILD_SECONDS
             with db.transaction():
                 db.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS_TURN,))
                 if self._version(db) != version:  # another process was first
@@ -349,6 +418,12 @@ def _look_into_schema(db: psycopg.Connection[Any]) -> None:
         "SELECT set_config('search_path', %s || current_setting('search_path'), false)",
         (f"{SCHEMA}, ",),
     )
+
+
+def _check(db: _Connection) -> None:
+    """Whether a connection that lay in the pool still works. Raises ``psycopg.Error``."""
+    db.patience = WAIT_SECONDS
+    ConnectionPool.check_connection(db)
 
 
 def _configure(db: psycopg.Connection[Any]) -> None:

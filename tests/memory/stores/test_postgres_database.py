@@ -14,11 +14,14 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 from memory.remembered import ids, item
+from psycopg.conninfo import conninfo_to_dict
 from servers.postgres_server import PostgresServer
+from servers.stalling_proxy import StallingProxy
 
 from router import Memory, Settings
 from router.errors import ConfigurationError, StoreAway, StoreError
 from router.memory.model import Scope
+from router.memory.stores import postgres_database
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.postgres_database import MIGRATIONS
 from router.retrieval.bundled_encoder import BundledEncoder
@@ -120,6 +123,128 @@ def test_while_the_server_is_gone_it_says_so_and_afterwards_nothing_is_lost(
     kept = set(ids(store.newest("semantic", scope=EVERYBODY, k=10_000)))
     assert kept >= {*saved, "later"}
     assert found(store, "otter")[:1] == ["later"]
+
+
+def found_again(store: MemoryStore, text: str) -> list[str]:
+    """What is found once the pool has a connection again."""
+    while True:
+        try:
+            return found(store, text)
+        except StoreAway:
+            continue
+
+
+@pytest.fixture
+def proxy(postgres_url: str) -> Iterator[StallingProxy]:
+    """In front of the server, which it lets hang."""
+    parts = conninfo_to_dict(postgres_url)
+    proxy = StallingProxy(f"{parts['host']}/.s.PGSQL.5432")
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def hanging(
+    postgres_url: str,
+    proxy: StallingProxy,
+    encoder: BundledEncoder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[MemoryStore]:
+    """A store behind the proxy, with a memory in it, that waits for a second at most."""
+    parts = conninfo_to_dict(postgres_url)
+    url = f"postgresql://postgres@127.0.0.1:{proxy.port}/{parts['dbname']}"
+    store = MemoryStore.connect(url, encoder=encoder)
+    store.save([item("a", "Redis")])
+    for name in ("WAIT_SECONDS", "READ_SECONDS", "WRITE_SECONDS"):
+        monkeypatch.setattr(postgres_database, name, 1.0)
+    yield store
+    proxy.flow()
+    store.close()
+
+
+def test_a_server_that_hangs_is_away_until_it_answers_again(
+    hanging: MemoryStore, proxy: StallingProxy
+) -> None:
+    proxy.stall()
+    for _ in range(3):
+        with pytest.raises(StoreAway, match=rf"postgresql://127\.0\.0\.1:{proxy.port}/"):
+            found(hanging, "redis")
+        assert hanging.away
+    proxy.flow()
+    assert found_again(hanging, "redis") == ["a"]
+    assert not hanging.away
+
+
+@pytest.mark.parametrize("words", [b"", b"pg_tables"])
+def test_a_server_that_hangs_at_the_start_is_away(
+    postgres_url: str,
+    proxy: StallingProxy,
+    encoder: BundledEncoder,
+    monkeypatch: pytest.MonkeyPatch,
+    words: bytes,
+) -> None:
+    monkeypatch.setattr(postgres_database, "WAIT_SECONDS", 0.5)
+    name = conninfo_to_dict(postgres_url)["dbname"]
+    url = f"postgresql://postgres@127.0.0.1:{proxy.port}/{name}?connect_timeout=2"
+    proxy.stall_at(words, pass_on=False)
+    with pytest.raises(StoreAway, match=rf"postgresql://127\.0\.0\.1:{proxy.port}/"):
+        MemoryStore.connect(url, encoder=encoder)
+    proxy.flow()
+    MemoryStore.connect(url, encoder=encoder).close()
+
+
+@pytest.mark.parametrize("words", [b"BEGIN ISOLATION", b"postings @@"])
+def test_a_read_that_gets_no_answer_ends_and_the_next_one_finds_it(
+    hanging: MemoryStore, proxy: StallingProxy, words: bytes
+) -> None:
+    proxy.stall_at(words, pass_on=True)
+    with pytest.raises(StoreAway, match="no answer"):
+        hanging.lexical("semantic", "redis", scope=EVERYBODY, k=5)
+    proxy.flow()
+    assert found_again(hanging, "redis") == ["a"]
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_save_that_is_not_confirmed_may_have_been_stored_and_says_so(
+    hanging: MemoryStore, proxy: StallingProxy, *, stored: bool
+) -> None:
+    proxy.stall_at(b"COMMIT", pass_on=stored, after=b"INSERT INTO items")
+    with pytest.raises(StoreAway, match="may have been stored"):
+        hanging.save([item("b", "an otter")])
+    if not stored:
+        proxy.drop()
+    proxy.flow()
+    found_again(hanging, "otter")
+    assert hanging.ids("semantic", EVERYBODY) == ({"a", "b"} if stored else {"a"})
+
+
+def test_a_save_that_did_not_get_to_its_end_is_not_stored(
+    hanging: MemoryStore, proxy: StallingProxy
+) -> None:
+    proxy.stall_at(b"INSERT INTO items", pass_on=True)
+    with pytest.raises(StoreAway) as told:
+        hanging.save([item("b", "an otter")])
+    assert "may have been stored" not in str(told.value)
+    proxy.flow()
+    found_again(hanging, "otter")
+    assert hanging.ids("semantic", EVERYBODY) == {"a"}
+
+
+def test_while_one_call_tries_whether_it_answers_again_the_others_wait_for_nothing(
+    hanging: MemoryStore, proxy: StallingProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy.stall()
+    with pytest.raises(StoreAway):
+        found(hanging, "redis")
+    monkeypatch.setattr(postgres_database, "TRIAL_SECONDS", 60.0)
+    with ThreadPoolExecutor(1) as pool:
+        trial = pool.submit(found, hanging, "redis")
+        with pytest.raises(StoreAway, match="another call tries"):
+            while True:
+                found(hanging, "redis")
+        assert not trial.done()
+        proxy.flow()
+        assert trial.result() == ["a"]
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
