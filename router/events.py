@@ -85,7 +85,7 @@ class LLMCalled:
     Attributes:
         provider: such as ``openai``.
         model: its name.
-        purpose: what the answer is for: ``route`` or ``audit``.
+        purpose: what the answer is for: ``route``, ``audit`` or ``enrich``.
         seconds: how long it took.
         error: what went wrong; None when a usable answer came.
         input_tokens: as the provider counts them; None where it does not say.

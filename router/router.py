@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypedDict, Unpack
 
 from router.admission import Admission
 from router.errors import ConfigurationError, InvalidRequest, StoreError
@@ -54,6 +54,18 @@ ENCODING_BATCH: Final = 256
 """``route_many`` encodes this many requests at once."""
 CHECKED_AT_ONCE: Final = 16
 """How many it checks before it lets other requests in."""
+
+
+class RouterParts(TypedDict, total=False):
+    """What ``from_skills`` and ``from_tools`` hand on to the constructor of ``SemanticRouter``."""
+
+    enrichment: str | Path | None
+    encoder: Encoder | None
+    models: Sequence[ChatModel] | None
+    cache: AnswerCache | None
+    use_semantic_cache: bool
+    observers: Sequence[CatalogObserver]
+    progress: Callable[[int, int], None] | None
 
 
 class SemanticRouter(OpenedInBlock):
@@ -173,16 +185,17 @@ class SemanticRouter(OpenedInBlock):
         cls,
         *folders: str | Path,
         settings: Settings | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        **parts: Unpack[RouterParts],
     ) -> Self:
-        """A router over exactly these folders, strongest first.
+        """A router over exactly these folders, strongest first. ``parts`` are what the constructor
+        takes besides, such as ``models``.
 
         Raises:
             ConfigurationError: no folder is given, or a setting is malformed.
         """
         if not folders:
             raise ConfigurationError("from_skills: name at least one folder of skills")
-        return cls(settings, roots=[Path(folder) for folder in folders], progress=progress)
+        return cls(settings, roots=[Path(folder) for folder in folders], **parts)
 
     @classmethod
     def from_tools(
@@ -191,7 +204,7 @@ class SemanticRouter(OpenedInBlock):
         settings: Settings | None = None,
         *,
         name: str = "tools",
-        **parts: Any,
+        **parts: Unpack[RouterParts],
     ) -> Self:
         """A router over exactly these tools.
 
@@ -627,6 +640,7 @@ class SemanticRouter(OpenedInBlock):
             price=price,
             max_cost=max_cost,
             progress=progress,
+            events=self.events,
         )
         with one_writer(self.settings.state_dir):
             report = await asker.run(to_ask(catalog, skills))

@@ -6,13 +6,13 @@ Every method is derived from the asynchronous one: same arguments, same result, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from router.loop_thread import SyncFace, taking, waiting
-from router.router import SemanticRouter
+from router.router import RouterParts, SemanticRouter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
     from router.breaker import BreakerState
@@ -40,10 +40,10 @@ class SyncSemanticRouter(SyncFace[SemanticRouter]):
         cls,
         *folders: str | Path,
         settings: Settings | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        **parts: Unpack[RouterParts],
     ) -> Self:
         """See ``SemanticRouter.from_skills``."""
-        return cls._over(SemanticRouter.from_skills(*folders, settings=settings, progress=progress))
+        return cls._over(SemanticRouter.from_skills(*folders, settings=settings, **parts))
 
     @classmethod
     def from_tools(
@@ -52,7 +52,7 @@ class SyncSemanticRouter(SyncFace[SemanticRouter]):
         settings: Settings | None = None,
         *,
         name: str = "tools",
-        **parts: Any,
+        **parts: Unpack[RouterParts],
     ) -> Self:
         """See ``SemanticRouter.from_tools``."""
         return cls._over(SemanticRouter.from_tools(tools, settings, name=name, **parts))

@@ -55,7 +55,7 @@ PARTS: Final = {
     "http/playground/texts": "test_playground",
     "learning/stage_calibrations": "test_learner and test_catalogs",
     "lint/skill_file": "each rule's test checks the lines that it names",
-    "llm/guarded": "test_llm",
+    "llm/calls": "test_llm",
     "mcp/server": "test_mcp_tools",
     "memory/layers/project": "test_memory",
     "memory/parts": "test_memory opens memories",

@@ -21,6 +21,8 @@ from router.enrichment import files
 from router.enrichment.question import Written, parse_written, question_of
 from router.enrichment.worth import Filter
 from router.errors import LLMAnswerError, LLMError, LLMUnavailable
+from router.events import Events
+from router.llm.calls import told_call
 from router.llm.protocol import ChatModel, Completion, Price, Prompt
 from router.skills.catalog import Catalog
 from router.skills.changes import CatalogChange
@@ -239,6 +241,7 @@ class Asker:
         max_cost: float | None = None,
         concurrency: int = CONCURRENCY,
         progress: Callable[[int, int], None] | None = None,
+        events: Events | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -249,6 +252,7 @@ class Asker:
             file: where to write; None means the file of each skill's root.
             max_cost: dollars that the run may cost; needs ``price``.
             progress: called with (done, total).
+            events: get every call of the model.
             clock: monotonic seconds.
         """
         self._model = model
@@ -257,6 +261,7 @@ class Asker:
         self._account = _Account(price, max_cost)
         self._concurrency = concurrency
         self._progress = progress
+        self._events = events
         self._clock = clock
         self._now = now
         self._sleep = sleep
@@ -331,17 +336,18 @@ class Asker:
                 self._ended = f"the budget of {account.max_cost:g} dollars is used up"
                 return None
             try:
-                # Models bound their calls themselves; this one holds for those that do not.
-                async with asyncio.timeout(CALL_SECONDS):
-                    done = await self._model.complete(prompt, timeout_seconds=CALL_SECONDS)
+                done = await told_call(
+                    self._model,
+                    prompt,
+                    seconds=CALL_SECONDS,
+                    purpose="enrich",
+                    events=self._events,
+                    price=account.price,
+                )
                 account.spend(prompt, done)
                 return parse_written(done.text, provider=self._model.provider)
-            except TimeoutError:
-                fault: LLMError = LLMUnavailable(
-                    self._model.provider, f"no answer within {CALL_SECONDS:g} s"
-                )
             except (LLMUnavailable, LLMAnswerError) as error:
-                fault = error
+                fault: LLMError = error
                 if done is None and isinstance(error, LLMAnswerError):
                     account.spend(prompt, None)
             finally:

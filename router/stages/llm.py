@@ -25,7 +25,7 @@ from typing import Final
 from router.breaker import BreakerState, CircuitBreaker
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.events import Events, OptionalPart
-from router.llm.guarded import guarded_call
+from router.llm.calls import guarded_call
 from router.llm.ollama import OllamaModel
 from router.llm.openai import OpenAIModel
 from router.llm.prompt import (
@@ -205,7 +205,7 @@ class LLMStage:
                     seconds=left,
                     purpose=purpose,
                     events=self._events,
-                    prices=self._prices,
+                    price=self._prices.get(model.provider),
                 )
                 selection = parse_answer(completion.text, offered, provider=model.provider)
             except LLMUnavailable as error:

@@ -16,6 +16,7 @@ from servers.openai_server import OpenAIServer, completion, error
 
 from router import ConfigurationError, SemanticRouter
 from router.enrichment.asking import FAILURES_IN_A_ROW, Asker, plan_of, to_ask
+from router.events import Event, Events, LLMCalled
 from router.llm.ollama import OllamaModel
 from router.llm.openai import OpenAIModel
 from router.llm.protocol import ChatModel, Price
@@ -91,6 +92,20 @@ def asker(model: ChatModel, catalog: Catalog, clock: Clock | None = None, **more
         clock=clock,
         sleep=clock.sleep,
     )
+
+
+async def test_each_call_is_told_with_its_tokens_and_cost(skills: Path, writer: Writer) -> None:
+    catalog, events = load_catalog([skills]), Events()
+    told: list[Event] = []
+    events.subscribe(told.append)
+    await asker(model_of(writer), catalog, price=Price(1.0, 2.0), events=events).run(
+        to_ask(catalog)
+    )
+    calls = [event for event in told if isinstance(event, LLMCalled)]
+    assert [(call.purpose, call.input_tokens, call.output_tokens) for call in calls] == [
+        ("enrich", 120, 40)
+    ] * 3
+    assert [call.cost_usd for call in calls] == [pytest.approx(Price(1.0, 2.0).of(120, 40))] * 3
 
 
 async def test_every_skill_is_asked_about_and_written_for(skills: Path, writer: Writer) -> None:

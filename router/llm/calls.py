@@ -1,10 +1,9 @@
-"""One call of a model: bounded in time, and reported to its circuit breaker and as an event."""
+"""One call of a model: bounded in time, and told as an event and to its circuit breaker."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 
 from router.breaker import GuardedCall
 from router.errors import LLMAnswerError, LLMError, LLMUnavailable
@@ -12,23 +11,21 @@ from router.events import Events, LLMCalled
 from router.llm.protocol import ChatModel, Completion, Price, Prompt
 
 
-async def guarded_call(
+async def told_call(
     model: ChatModel,
-    call: GuardedCall,
     prompt: Prompt,
     *,
     seconds: float,
-    purpose: str = "route",
+    purpose: str,
     events: Events | None = None,
-    prices: Mapping[str, Price] | None = None,
+    price: Price | None = None,
 ) -> Completion:
     """The model's answer.
 
     Args:
-        call: what its breaker has let through; used up when this returns.
         purpose: what the answer is for; see ``LLMCalled``.
-        events: get the call when it has ended; None: nothing is reported.
-        prices: by provider, where they are known.
+        events: get the call when it has ended; None: nothing is told.
+        price: of the model, where it is known.
 
     Raises:
         LLMError: there is no answer; ``LLMUnavailable`` also when the time is over.
@@ -41,7 +38,6 @@ async def guarded_call(
         read = written = cost = None
         if completion is not None:
             read, written = completion.input_tokens, completion.output_tokens
-        price = (prices or {}).get(model.provider)
         if price is not None and read is not None and written is not None:
             cost = price.of(read, written)
         events.emit(
@@ -57,24 +53,42 @@ async def guarded_call(
             )
         )
 
+    try:
+        # Models bound their calls themselves; this one holds for those that do not.
+        async with asyncio.timeout(seconds):
+            completion = await model.complete(prompt, timeout_seconds=seconds)
+    except TimeoutError:
+        message = f"no answer within {seconds:.3g} s"
+        tell(message)
+        raise LLMUnavailable(model.provider, message) from None
+    except LLMError as error:
+        tell(str(error))
+        raise
+    tell(None, completion)
+    return completion
+
+
+async def guarded_call(
+    model: ChatModel,
+    call: GuardedCall,
+    prompt: Prompt,
+    *,
+    seconds: float,
+    purpose: str = "route",
+    events: Events | None = None,
+    price: Price | None = None,
+) -> Completion:
+    """The same, for a ``call`` that the model's breaker has let through; it is used up then."""
     with call:
         try:
-            # Models bound their calls themselves; this one holds for those that do not.
-            async with asyncio.timeout(seconds):
-                completion = await model.complete(prompt, timeout_seconds=seconds)
-        except TimeoutError:
-            call.failed()
-            message = f"no answer within {seconds:.3g} s"
-            tell(message)
-            raise LLMUnavailable(model.provider, message) from None
-        except LLMAnswerError as error:
+            completion = await told_call(
+                model, prompt, seconds=seconds, purpose=purpose, events=events, price=price
+            )
+        except LLMAnswerError:
             call.succeeded()  # the provider is up, whatever its model wrote
-            tell(str(error))
             raise
-        except LLMError as error:
+        except LLMError:
             call.failed()
-            tell(str(error))
             raise
         call.succeeded()
-        tell(None, completion)
         return completion
