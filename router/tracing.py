@@ -21,6 +21,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from router.events import Degraded, Event, LLMCalled, Recalled, Recovered, Reloaded, Routed
 from router.result import Outcome, Stage
 from router.version import package_version
+from router.web.exchanges import request_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,6 +94,7 @@ class Spans:
             attributes[_QUERY] = event.request
         end = time.time_ns()
         start = end - round(event.seconds * 1e9)
+        attributes |= _of_request()
         span = self._tracer.start_span("route", start_time=start, attributes=attributes)
         inside = trace.set_span_in_context(span)
         for entry in result.trace:
@@ -164,9 +166,16 @@ class Spans:
     ) -> None:
         """A span that ends now."""
         end = time.time_ns()
+        told = {**attributes, **_of_request()}
         span = self._tracer.start_span(
-            name, kind=kind, start_time=end - round(seconds * 1e9), attributes=dict(attributes)
+            name, kind=kind, start_time=end - round(seconds * 1e9), attributes=told
         )
         if failed:
             span.set_status(Status(StatusCode.ERROR))
         span.end(end)
+
+
+def _of_request() -> dict[str, str]:
+    """The id of the request over HTTP that is being answered, if there is one."""
+    own = request_id.get()
+    return {"router.request.id": own} if own else {}

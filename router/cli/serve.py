@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 import sys
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from router.cli.keys import who_may_call
+from router.cli.logs import LogFormat, log_to_standard_error
 from router.cli.mcp import beside, serving
 from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_secret, read_settings
 from router.errors import ConfigurationError
@@ -67,6 +67,12 @@ def serve(
         int,
         typer.Option(min=1, max=64, help="Processes that serve the address together."),
     ] = 1,
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Log a line for each request, without its text.")
+    ] = False,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="How the log on standard error is written.")
+    ] = LogFormat.TEXT,
     worker: Annotated[str | None, typer.Option("--worker", hidden=True)] = None,
 ) -> None:
     """Serve routing, skills and memory over HTTP, and MCP under /mcp.
@@ -77,9 +83,7 @@ def serve(
     missing = [name for name in ("mcp", "prometheus_client") if find_spec(name) is None]
     if missing:
         raise ConfigurationError("the server is an extra: pip install 'cascade-router[serve]'")
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # at INFO it tells of every event
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # a line for each broken client
+    log_to_standard_error(log_format, access=access_log)
     settings = read_settings(no_llm=no_llm, serves=folders or ())
     secret = None if key_env is None else read_secret(key_env)
     names, callers = who_may_call(host, allowed=allow_host or (), secret=secret)

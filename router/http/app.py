@@ -34,6 +34,7 @@ from router.http.stream import PATH as EVENTS_PATH
 from router.http.stream import streamed, while_known
 from router.service.schemas import adapter_of, as_told, input_schema
 from router.service.shapes import Arguments
+from router.web.exchanges import Exchanges
 from router.web.names import NamesChecked
 from router.web.problems import problem
 
@@ -99,7 +100,15 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     fixed: dict[tuple[str, str], Handler] = {
         (one.method, one.path): handler for one, handler in handlers if not one.in_path
     }
-    return NamesChecked(_FixedFirst(fixed, app), names)
+    templates: dict[object, str] = {route.endpoint: route.path for route in routes}
+    templates |= {path: path for _, path in fixed}
+    named = NamesChecked(_FixedFirst(fixed, app), names)
+    return Exchanges(named, templates, api.metrics.count_exchange, _whose)
+
+
+def _whose() -> str:
+    caller = asking.get()
+    return "" if caller is None else caller.id
 
 
 class _FixedFirst:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 ALL_RIGHTS: Final = frozenset(Right)
+NOTED_EVERY_SECONDS: Final = 60.0
+"""The log tells of unknown keys once in this time, and how many there were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +102,28 @@ _ENVIRONMENT: Final = Caller("environment", ALL_RIGHTS)
 
 
 class Callers:
-    def __init__(self, keys: KeyFile, *, secret: str | None, required: bool) -> None:
+    def __init__(
+        self,
+        keys: KeyFile,
+        *,
+        secret: str | None,
+        required: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """
         Args:
             keys: of the users of the server.
             secret: one more key, with all rights; given by the environment.
             required: whether a key must be shown even while there is none in the file.
+            clock: monotonic seconds.
         """
         self._keys = keys
         self._secret = secret
         self._required = required
+        self._clock = clock
         self._unread = ""
+        self._unknown = 0
+        self._noted_at = -NOTED_EVERY_SECONDS
 
     def identify(self, headers: Headers) -> Caller:
         """Who sends a request with these headers. Raises Refused where a key is required and none
@@ -132,8 +146,16 @@ class Callers:
         with self._reading():
             key = self._keys.find(shown)
         if key is None:
+            self._note_unknown()
             raise Refused(401, "this key is not known", "it may have been revoked")
         return _caller_of(key)
+
+    def _note_unknown(self) -> None:
+        """Log that keys are shown which nobody has, at most once a minute; never the key."""
+        self._unknown += 1
+        if (now := self._clock()) - self._noted_at >= NOTED_EVERY_SECONDS:
+            _log.warning("unknown keys were shown: %d", self._unknown)
+            self._unknown, self._noted_at = 0, now
 
     def of_id(self, key_id: str) -> tuple[Caller, str] | None:
         """Whose the key of this id is, and the key's digest; None when there is none any more."""

@@ -89,6 +89,14 @@ class Metrics:
         self._cost = counter(
             "router_llm_cost_usd", "Cost in US dollars, where the price is known.", *who
         )
+        self._exchanges = counter(
+            "router_http_requests",
+            "Requests over HTTP, by the path as the API describes it.",
+            *("path", "method", "status"),
+        )
+        self._exchange_seconds = seconds(
+            "router_http_seconds", "From a request over HTTP to the end of its answer.", "path"
+        )
         self._reloads = Histogram(
             "router_reload_seconds",
             "From the beginning of work on a changed catalog until requests see it.",
@@ -155,6 +163,11 @@ class Metrics:
                 self._tokens(*who, direction).inc(tokens)
         if call.cost_usd is not None:
             self._cost(*who).inc(call.cost_usd)
+
+    def count_exchange(self, path: str, method: str, status: int, seconds: float) -> None:
+        """Count a request over HTTP and its answer."""
+        self._exchanges(path, method, str(status)).inc()
+        self._exchange_seconds(path).observe(seconds)
 
     def text(self) -> bytes:
         """The figures as they are now, of all workers where the server has several."""

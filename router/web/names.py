@@ -83,7 +83,8 @@ class NamesChecked:
             if refusal is not None:
                 await refusal(scope, receive, send)
                 return
-            scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
+            # In place: whoever counts requests finds in the same scope which endpoint answered.
+            scope["path"] = scope["path"].rstrip("/") or "/"
         await self._app(scope, receive, send)
 
     def _is_ours(self, host: str) -> bool:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from router.web.exchanges import request_id
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -33,6 +35,9 @@ class Problem(BaseModel):
     status: int
     detail: str
     faults: list[Fault] = Field([], description="What is wrong with the fields, if that is it.")
+    request_id: str = Field(
+        "", description="The answer's X-Request-Id, by which its server finds it."
+    )
 
 
 def problem(
@@ -49,7 +54,11 @@ def problem(
     if status == 401:
         told.setdefault("WWW-Authenticate", "Bearer")
     body = Problem(
-        title=title, status=status, detail=detail[:MAX_DETAIL_CHARACTERS], faults=faults or []
+        title=title,
+        status=status,
+        detail=detail[:MAX_DETAIL_CHARACTERS],
+        faults=faults or [],
+        request_id=request_id.get(),
     )
     text = json.dumps(body.model_dump(), ensure_ascii=False)
     return Response(text.encode("utf-8", "replace"), status, told, MEDIA_TYPE)

@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 from cascade import SQUASH
+from clock import Clock
 from described import described
 
 from router.http.api import Api
+from router.http.caller import Callers
 from router.http.endpoints import ENDPOINTS
 from router.http.keys import KeyFile, Right
+from router.http.problems import Refused
 
 Connect = Any
+ENVIRONMENT_KEY = "from-the-environment"
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,37 @@ async def test_a_key_is_required_where_it_is_said(
     metrics = await connect(guarded, key).get("/metrics")
     assert metrics.status_code == status
     assert metrics.headers["content-type"].startswith(described("get", "/metrics", status)[0])
+
+
+async def test_unknown_keys_are_logged_once_a_minute_and_never_shown(
+    keys: KeyFile, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock(0.0)
+    callers = Callers(keys, secret=ENVIRONMENT_KEY, required=True, clock=clock)
+    for _ in range(3):
+        with pytest.raises(Refused, match="may have been revoked"):
+            callers.of_key("a-wrong-key")
+    clock.now = 60.0
+    with pytest.raises(Refused):
+        callers.of_key("a-wrong-key")
+    assert [record.getMessage() for record in caplog.records] == [
+        "unknown keys were shown: 1",
+        "unknown keys were shown: 3",
+    ]
+
+
+async def test_an_answer_and_a_problem_have_the_id_of_their_request(
+    guarded: Api, connect: Connect
+) -> None:
+    headers = {"X-Request-Id": "7f3a"}
+    known = await connect(guarded, ENVIRONMENT_KEY).get("/v1/skills", headers=headers)
+    refused = await connect(guarded).get("/v1/skills", headers=headers)
+    assert known.headers["x-request-id"] == refused.headers["x-request-id"] == "7f3a"
+    assert refused.json()["request_id"] == "7f3a"
+    await connect(guarded, ENVIRONMENT_KEY).get("/v1/skills/git")
+    told = guarded.metrics.text().decode()
+    assert 'router_http_requests_total{method="GET",path="/v1/skills/{name}",status="200"}' in told
+    assert 'router_http_requests_total{method="GET",path="/v1/skills",status="401"} 1.0' in told
 
 
 async def test_health_needs_no_key(guarded: Api, connect: Connect) -> None:

@@ -51,6 +51,7 @@ def everything(metrics: Metrics) -> None:
         Degraded("llm", "a reason with words"),
     ):
         metrics(event)
+    metrics.count_exchange("/v1/route", "POST", 200, 0.01)
 
 
 async def test_every_metric_of_the_dashboard_is_told(api: Api) -> None:
