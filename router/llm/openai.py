@@ -18,6 +18,7 @@ import asyncio
 import importlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
 
 _PROVIDER: Final = "openai"
+_SECRET_CHARACTERS: Final = 8
+"""A key of as many characters is no word that happens to stand in a message."""
 _MAX_ANSWER_TOKENS: Final = 4096  # an answer takes 200; what a model thinks before it counts too
 
 # What may be given up, in this order when a server does not say what it minds, with the words by
@@ -136,9 +139,12 @@ def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:
 
 
 def _without_key(error: LLMError, key: str) -> LLMError:
-    """The same error without the key, which some servers repeat when they refuse it."""
+    """The same error without the key, which some servers repeat when they refuse it. A key of a few
+    letters, as servers without keys are given, is taken out where it is a word of its own."""
     if key:
-        error.args = tuple(str(part).replace(key, "***") for part in error.args)
+        text = re.escape(key)
+        pattern = text if len(key) >= _SECRET_CHARACTERS else rf"(?<!\w){text}(?!\w)"
+        error.args = tuple(re.sub(pattern, "***", str(part)) for part in error.args)
     return error
 
 

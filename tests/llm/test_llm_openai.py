@@ -200,6 +200,14 @@ async def test_a_key_that_a_server_echoes_is_masked(
     assert "***" in str(caught.value)
 
 
+async def test_a_key_of_one_letter_garbles_no_words(openai_server: OpenAIServer) -> None:
+    model = OpenAIModel("test-model", base_url=openai_server.url, api_key="x")
+    openai_server.queue(error(401, "No extra text: the key x is not expected."))
+    with pytest.raises(LLMRejected, match=r"No extra text: the key \*\*\* is not expected"):
+        await complete(model)
+    await model.aclose()
+
+
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
 async def test_a_passing_fault_is_unavailability_and_the_sdk_does_not_retry(
     openai_server: OpenAIServer, model: OpenAIModel, status: int
