@@ -295,7 +295,8 @@ def _reasons(
 def _cited(words: Iterable[str]) -> list[str]:
     """The first two that say something by themselves and do not repeat each other."""
     cited: list[str] = []
-    for word in words:
+    for cue in words:
+        word = cue.removesuffix(" ?")
         says = word not in STOPWORDS and any(map(str.isalnum, word))
         repeats = any(word in other or other in word for other in cited)
         if says and not repeats and len(word) <= _MAX_CITED_CHARACTERS:

@@ -125,6 +125,10 @@ def test_the_reasons_name_the_words_that_decided_and_the_other_layers() -> None:
     assert reasons[1] == "It may also want project, graph."
 
 
+def test_the_mark_of_a_question_is_no_word_that_is_named() -> None:
+    assert _cited(["leads", "payments ?", "?"]) == ["leads", "payments"]
+
+
 def test_of_a_long_query_no_more_words_are_compared_than_the_reasons_name() -> None:
     words = iter(["refund", "the", "refunds", "invoice", "customer"])
     assert _cited(words) == ["refund", "invoice"]
