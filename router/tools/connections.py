@@ -7,6 +7,7 @@ servers send is untrusted, and bounded here in number and size.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -118,6 +119,7 @@ async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: flo
     from mcp import StdioServerParameters
 
     if "command" in how:
+        logging.getLogger("mcp.client.stdio").addFilter(_strange_lines)
         return StdioServerParameters(
             command=how["command"],
             args=list(how.get("args", ())),
@@ -134,6 +136,30 @@ async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: flo
     return streamable_http_client(
         how["url"], http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES
     )
+
+
+class _StrangeLines(logging.Filter):
+    """Tells once that a server writes to its output what is no message, such as its log. The SDK
+    leaves each such line out, and logs a traceback that shows it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info is None or not isinstance(record.exc_info[1], ValidationError):
+            return True
+        record.exc_info = record.exc_text = None
+        record.msg = (
+            "an MCP server writes to its standard output what is no message of the protocol; such "
+            "lines are left out (a log belongs on standard error)"
+        )
+        record.args = ()
+        first, self._told = not self._told, True
+        return first
+
+
+_strange_lines: Final = _StrangeLines()
 
 
 def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -2,8 +2,9 @@
 
 It speaks the older generation of the protocol. ``FOLDER/tools.json`` holds its tools, and each
 change of that file is announced. ``FOLDER/mode`` says how it behaves: ``good``, ``hang`` (no answer
-to ``initialize``), ``garbage`` (lines that are no JSON in place of answers), ``down`` (it ends) or
-``stays`` (it goes on when its input has ended). ``FOLDER/pid`` is the process that serves it.
+to ``initialize``), ``garbage`` (lines that are no JSON in place of answers), ``chatty`` (such lines
+beside its answers), ``down`` (it ends) or ``stays`` (it goes on when its input has ended).
+``FOLDER/pid`` is the process that serves it.
 
 A tool answers with what it was called with. ``slow`` never answers, ``huge`` answers with two
 megabytes, and ``fatal`` ends the server.
@@ -87,10 +88,10 @@ for line in sys.stdin:
     request = json.loads(line)
     if "id" not in request:
         continue
-    if mode() == "garbage":
+    if mode() in ("garbage", "chatty"):
         sys.stdout.write("%%% no JSON %%%\n")
         sys.stdout.flush()
-    elif mode() != "hang":
+    if mode() not in ("garbage", "hang"):
         answer(request)
 if mode() == "stays":
     threading.Event().wait()

@@ -19,7 +19,8 @@ from servers.tool_folders import REFUND, WEATHER, ToolFolders, tool
 from router import SemanticRouter
 from router.errors import ConfigurationError
 from router.skills.sources import SourceSnapshot
-from router.tools.connections import connected, parsed
+from router.tools import connections
+from router.tools.connections import _StrangeLines, connected, parsed
 from router.tools.servers import McpServers, RemoteTool
 
 
@@ -105,6 +106,19 @@ def test_a_server_that_is_down_keeps_its_tools_marked_and_comes_back(servers: To
             lambda: servers.set_mode("bank", "good"),
         )
         assert (names(up), up.notices) == (["bank__refund", "sky__weather"], ())
+
+
+def test_a_server_that_logs_to_its_output_is_told_of_in_one_line(
+    servers: ToolFolders, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_strange_lines", _StrangeLines())
+    servers.put("bank", REFUND)
+    servers.set_mode("bank", "chatty")
+    with started(servers) as source:
+        assert names(source.read()) == ["bank__refund"]
+    [line] = [record for record in caplog.records if record.name == "mcp.client.stdio"]
+    assert line.exc_info is None
+    assert line.getMessage().startswith("an MCP server writes to its standard output what is no")
 
 
 def test_servers_that_misbehave_are_reported_and_the_others_work(servers: ToolFolders) -> None:
