@@ -100,6 +100,7 @@ _PARTED: Final = re.compile(
 )
 _DENIED: Final = re.compile(r"(?:\b(?:not|never|almost|nearly)|n't)(?: \w+)? $", re.IGNORECASE)
 _PARTNERS: Final = word_set("wife husband partner girlfriend boyfriend")
+_SMALL_WORD: Final = re.compile(r"\b[a-z][\w-]*")
 _NEW: Final = re.compile(r"\bnew (\w+(?: \w+)?)", re.IGNORECASE)
 _GENERAL: Final = frozenset(map(stem, word_set("use used run need get make")))
 """Words that say nothing of a matter."""
@@ -166,8 +167,8 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     new, old = words_of(_compared(newer)), words_of(_compared(older))
     if not new.terms or not old.terms or max(len(new.terms), len(old.terms)) > MAX_WORDS:
         return False
-    name, other = _leading_names(newer.content, older.content)
-    if name not in {"", other} | _CHANGES and other and other not in new.bag:
+    name, other = _leading_names(_compared(newer), _compared(older))
+    if name and other and name != other and name not in _CHANGES and other not in new.bag:
         return False  # they speak of two people
     is_gone = _lets_go(_compared(newer), _compared(older), name)
     if is_gone is not None:
@@ -184,11 +185,17 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
 def _leading_names(one: str, other: str) -> tuple[str, str]:
     """The stems of the names that two texts begin with, empty without one. What the other text
     has in small letters is no name: "Climbing gym: ..." and "Switched climbing gym"."""
-    names = []
-    for text, beside in ((one, other), (other, one)):
-        name = leading_name(text) or ""
-        names.append("" if re.search(rf"\b{re.escape(name)}\b", beside) else stem(name))
-    return names[0], names[1]
+    first, second = leading_name(one), leading_name(other)
+    return (
+        "" if first is None or first in _small_words(other) else stem(first),
+        "" if second is None or second in _small_words(one) else stem(second),
+    )
+
+
+@lru_cache(4_096)
+def _small_words(text: str) -> frozenset[str]:
+    """The words of a text that are written in small letters."""
+    return frozenset(_SMALL_WORD.findall(text))
 
 
 def _is_of_use(newer: str, older: str) -> bool:
@@ -235,7 +242,7 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
     linked = {word for word, others in related if others & said - _CHANGES}
     shared = (said & before) - _PERSONS - _CHANGES - _GENERAL
     if newer.layer == USER_LAYER or not _is_of_use(text, _compared(older)):
-        shared -= {*_leading_names(newer.content, older.content)}
+        shared -= {*_leading_names(text, _compared(older))}
     alike = linked | {word for word in shared if not word.isdigit()}
     is_of_one_matter = (
         linked
