@@ -109,6 +109,7 @@ class Endpoint:
         body: the argument that the whole body is; None: its fields are the arguments.
         etag: whether the answer changes with the catalog only.
         of_one_worker: whether it is about a decision, which one worker of the server knows.
+        body_names: whether the body names something that must be there.
     """
 
     request: str
@@ -119,6 +120,7 @@ class Endpoint:
     body: str | None = None
     etag: bool = False
     of_one_worker: bool = False
+    body_names: bool = False
 
     @cached_property
     def method(self) -> str:
@@ -161,7 +163,7 @@ class Endpoint:
     def statuses(self) -> tuple[HTTPStatus, ...]:
         """Of the problems that may be answered."""
         codes = [400, 401, 403, 408, 409, 413, 415, 421, 422, 429, 500, 503]
-        if self.in_path:
+        if self.in_path or self.body_names:
             codes.append(404)
         return tuple(HTTPStatus(code) for code in sorted(codes))
 
@@ -274,6 +276,8 @@ ENDPOINTS: Final = (
     Endpoint("GET /v1/events", Right.MANAGE, _events, str, "text/event-stream"),
     Endpoint("POST /v1/memory/recall", Right.MEMORY, _remembered(MemoryService.recall)),
     Endpoint("POST /v1/memory/context", Right.MEMORY, _remembered(MemoryService.assemble)),
-    Endpoint("POST /v1/memory/save", Right.MEMORY, _remembered(MemoryService.save)),
+    Endpoint(
+        "POST /v1/memory/save", Right.MEMORY, _remembered(MemoryService.save), body_names=True
+    ),
     Endpoint("GET /v1/memory/status", Right.MEMORY, _remembered(MemoryService.status)),
 )

@@ -42,7 +42,8 @@ def openapi() -> dict[str, Any]:
 
 def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     arguments = endpoint.arguments.model_json_schema(ref_template=_REF, schema_generator=Untitled)
-    schemas.update(arguments.pop("$defs", {}))
+    shared = arguments.pop("$defs", {})
+    schemas.update({name: _with_nulls(schema) for name, schema in shared.items()})
     arguments.pop("description", None)
     properties = arguments.get("properties", {})
     required = arguments.get("required", [])
@@ -76,11 +77,35 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
         }
         if endpoint.body is not None:
             body = properties[endpoint.body]
+        body = _with_nulls(body)
         operation["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": _hoist(body, f"{name}Arguments", schemas)}},
         }
     return operation
+
+
+def _with_nulls(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of arguments, where a null counts as left out; another schema as it is."""
+    if schema.get("additionalProperties") is not False:
+        return schema
+    required = schema.get("required", ())
+    fields = schema["properties"].items()
+    return {
+        **schema,
+        "properties": {n: s if n in required else _or_null(s) for n, s in fields},
+    }
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    null = {"type": "null"}
+    if null in schema.get("anyOf", ()):
+        return schema
+    about: dict[str, Any] = {
+        key: schema[key] for key in ("description", "default") if key in schema
+    }
+    value = {key: inner for key, inner in schema.items() if key not in about}
+    return {**about, "anyOf": [value, null]}
 
 
 def _responses(endpoint: Endpoint, schemas: dict[str, Any], name: str) -> dict[str, Any]:

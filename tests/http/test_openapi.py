@@ -50,3 +50,28 @@ async def test_every_endpoint_answers_as_described(api: Api, connect: Connect) -
     check(await client.get("/v1/status"), "get", "/v1/status")
     learning = check(await client.get("/v1/learning"), "get", "/v1/learning")
     assert learning["examples"]["feedback"] == 1
+
+
+def test_an_optional_argument_may_be_null_as_the_server_takes_it() -> None:
+    bodies = [e for e in ENDPOINTS if e.takes == "body" and e.body is None]
+    for endpoint in bodies:
+        asked = endpoint.arguments
+        optional = [name for name, field in asked.model_fields.items() if not field.is_required()]
+        schema = openapi()["paths"][endpoint.path][endpoint.method.lower()]["requestBody"]
+        described = schema["content"]["application/json"]["schema"]
+        fields = openapi()["components"]["schemas"][described["$ref"].rsplit("/", 1)[-1]]
+        for name in optional:
+            assert {"type": "null"} in fields["properties"][name]["anyOf"], (endpoint.path, name)
+    [batch] = [e for e in bodies if e.path.endswith("/batch")]
+    assert batch.arguments.model_validate({"requests": [{"request": SQUASH, "trace": None}]})
+    one = openapi()["components"]["schemas"]["RouteArguments"]
+    assert {"type": "null"} in one["properties"]["trace"]["anyOf"]
+
+
+async def test_a_memory_to_replace_that_is_not_there_is_described(
+    api: Api, connect: Connect
+) -> None:
+    body = {"content": "The key is under the mat.", "layer": "semantic", "supersede": ["nothing"]}
+    answer = await connect(api).post("/v1/memory/save", json=body)
+    assert answer.status_code == 404
+    check(answer, "post", "/v1/memory/save")
