@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 import yaml
 from yaml.resolver import Resolver
 
+from router.bounded_yaml import BeyondBound, parse_events, too_deep
 from router.errors import ManifestError
 from router.skills.diagnostics import Report, short
 
@@ -146,9 +147,6 @@ def _find_frontmatter(lines: list[str], report: Report) -> tuple[int, int]:
 
 # from lines to a bounded tree
 
-_LOADER: Final[Any] = getattr(
-    yaml, "CSafeLoader", yaml.SafeLoader
-)  # libyaml takes a third of the time
 _RESOLVER: Final[Any] = Resolver()  # its methods have no types
 _YAML: Final = "tag:yaml.org,2002:"
 _PLAIN_TAGS: Final = frozenset((None, "!", f"{_YAML}str", f"{_YAML}seq", f"{_YAML}map"))
@@ -169,7 +167,7 @@ class _TreeReader:
     """
 
     def __init__(self, text: str, first_line: int) -> None:
-        self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
+        self._events = parse_events(text, max_depth=MAX_DEPTH)
         self._first_line = first_line
         self._anchors: dict[str, Node] = {}
         self._size = 0
@@ -264,24 +262,19 @@ class _TreeReader:
 
     def _descend(self, event: Any, depth: int) -> None:
         if depth > MAX_DEPTH:
-            problem = f"nested more than {MAX_DEPTH} levels deep"
-            raise _BoundError(problem=problem, problem_mark=event.start_mark)
+            raise too_deep(MAX_DEPTH, event.start_mark)
 
     def _spend(self, event: Any, size: int) -> None:
         self._size += size
         if self._size > MAX_EXPANDED_CHARACTERS:
             problem = f"aliases expand to over {MAX_EXPANDED_CHARACTERS:,} characters"
-            raise _BoundError(problem=problem, problem_mark=event.start_mark)
+            raise BeyondBound(problem=problem, problem_mark=event.start_mark)
 
     def _line(self, event: Any) -> int:
         return int(event.start_mark.line) + self._first_line
 
     def _note(self, event: Any, code: str, message: str) -> None:
         self.notes.append((self._line(event), code, message))
-
-
-class _BoundError(yaml.MarkedYAMLError):
-    """The frontmatter goes beyond a bound: refused, not repaired."""
 
 
 def _read_frontmatter(lines: list[str], first_line: int, report: Report) -> dict[str, Node]:
@@ -300,7 +293,7 @@ def _read_frontmatter(lines: list[str], first_line: int, report: Report) -> dict
         except (yaml.YAMLError, ValueError, OverflowError) as error:
             first_error = first_error or _not_yaml(error, first_line, report.path)
             if (
-                isinstance(error, _BoundError)
+                isinstance(error, BeyondBound)  # refused, not repaired
                 or len(repairs) == MAX_REPAIRS
                 or not _repair(lines, error, first_line, repairs)
             ):

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifest_texts import GOOD, PATH, codes, lines, read, refusal
 
+from router import bounded_yaml
 from router.errors import ManifestError
-from router.skills import frontmatter
 from router.skills.diagnostics import MAX_DIAGNOSTICS, Severity
 from router.skills.manifest import (
     MAX_KEPT_CHARACTERS,
@@ -402,7 +402,7 @@ def test_nothing_but_a_manifest_error_is_raised(data: bytes) -> None:
 @settings(max_examples=100, deadline=None)
 def test_nothing_but_a_manifest_error_is_raised_without_libyaml(data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frontmatter, "_LOADER", yaml.SafeLoader)
+        patch.setattr(bounded_yaml, "_LOADER", yaml.SafeLoader)
         _only_manifest_errors(data)
 
 
