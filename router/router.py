@@ -14,18 +14,18 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, Self, TypedDict, Unpack
 
-from router.admission import Admission
+from router.concurrency.admission import Admission
+from router.concurrency.loop_thread import OpenedInBlock
+from router.concurrency.single_flight import SingleFlight
+from router.concurrency.tasks import give_way
 from router.errors import ConfigurationError, InvalidRequest, StoreError
 from router.events import Events, Routed
-from router.loop_thread import OpenedInBlock
 from router.request import AnyTurn, Request, names_in
 from router.result import RoutingResult, StageTrace, answer_ids
 from router.runtime import Runtime
-from router.single_flight import SingleFlight
 from router.stages.answers import AnswerCache, LocalAnswers, configured_cache
 from router.stages.caches import CacheStages, Question
 from router.stages.validation import Basis, DecidedBy, KeptAnswer, context_of
-from router.tasks import give_way
 from router.text import normalise
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from router.concurrency.loop_thread import OwnLoop
+from router.concurrency.tasks import BackgroundTasks, in_thread
 from router.errors import ForkedProcess, StoreError
 from router.events import Events, OptionalPart, Reloaded
-from router.loop_thread import OwnLoop
 from router.stages.answers import LocalAnswers
-from router.tasks import BackgroundTasks, in_thread
 
 if TYPE_CHECKING:
     from router.cluster.cluster import Cluster

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from router.bounded_files import Unreadable, read_bounded
-from router.bounded_toml import load_toml
+from router.bounded.files import Unreadable, read_bounded
+from router.bounded.toml import load_toml
 from router.errors import ConfigurationError
 from router.trust import (
     SettingPath,

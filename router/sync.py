@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from router.loop_thread import SyncFace, taking, waiting
+from router.concurrency.loop_thread import SyncFace, taking, waiting
 from router.router import RouterParts, SemanticRouter
 
 if TYPE_CHECKING:

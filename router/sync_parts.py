@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
+from router.concurrency.loop_thread import OnLoop, waiting
 from router.learning.learner import Learner
-from router.loop_thread import OnLoop, waiting
 from router.skills.manager import SkillManager
 
 if TYPE_CHECKING:

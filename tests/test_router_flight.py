@@ -20,7 +20,8 @@ from cascade import (
 )
 from servers.openai_server import HeldServer, completion
 
-from router import Overloaded, RoutingResult, SemanticRouter, admission
+from router import Overloaded, RoutingResult, SemanticRouter
+from router.concurrency import admission
 
 
 async def test_identical_requests_at_the_same_time_make_one_call(

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from router.adapters.selection import ToolSelector
+from router.concurrency.loop_thread import ClosedByBlock
 from router.errors import SourceError
-from router.loop_thread import ClosedByBlock
 from router.tools.tool import read_tool
 
 SEARCH_PARAMETERS: Final = {

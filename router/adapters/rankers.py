@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any, Final
 
+from router.concurrency.loop_thread import ClosedByBlock
 from router.errors import SourceError
 from router.events import Events
-from router.loop_thread import ClosedByBlock
 from router.service.remote import RemoteRouter
 from router.sync import SyncSemanticRouter
 from router.tools.source import ToolSource

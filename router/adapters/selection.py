@@ -23,9 +23,9 @@ from typing import Final, TypeVar
 from cachetools import LRUCache
 
 from router.adapters.rankers import LocalRanker, Ranker, RemoteRanker
+from router.concurrency.loop_thread import ClosedByBlock
 from router.errors import InvalidRequest
 from router.events import Degraded, Events
-from router.loop_thread import ClosedByBlock
 from router.request import MAX_REQUEST_CHARACTERS, check_limit, names_in
 from router.service.remote import RemoteRouter
 from router.stages.followup import says_nothing

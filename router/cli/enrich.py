@@ -221,7 +221,7 @@ async def _ask(
 
 
 def _import(catalog: Catalog, file: Path, settings: Settings) -> EnrichmentReport:
-    from router.bounded_files import Unreadable, read_bounded
+    from router.bounded.files import Unreadable, read_bounded
     from router.enrichment.exchange import take_answers
     from router.enrichment.files import one_writer
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from router.bounded_files import Unreadable, read_bounded
+from router.bounded.files import Unreadable, read_bounded
 from router.cli import output
 from router.cli.commands import Work, memory_command
 from router.cli.options import read_standard_input

@@ -39,11 +39,11 @@ from router.cluster.link import Link, NoRedis
 from router.cluster.near import SETTLE_SECONDS, TRUST_SECONDS, NearAnswers
 from router.cluster.outbox import Outbox
 from router.cluster.reads import Reads
+from router.concurrency.tasks import give_way
 from router.result import Decision, RoutingResult, Stage
 from router.stages.answers import Found, LocalAnswers
 from router.stages.fuzzy import FuzzyCache, FuzzyMatch
 from router.stages.validation import Basis, DecidedBy, KeptAnswer
-from router.tasks import give_way
 
 if TYPE_CHECKING:
     from router.settings import Settings

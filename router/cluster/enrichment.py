@@ -22,11 +22,11 @@ from router.cluster import scripts
 from router.cluster.follower import Follower, Record
 from router.cluster.keys import KEPT_SECONDS, STREAM_RECORDS, Keys
 from router.cluster.link import Link, NoRedis
+from router.concurrency.tasks import BackgroundTasks, in_thread
 from router.enrichment.question import Written
 from router.enrichment.worth import Filter
 from router.skills.diagnostics import Report
 from router.skills.enrichment import Enrichment, parse_line
-from router.tasks import BackgroundTasks, in_thread
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

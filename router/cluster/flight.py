@@ -22,8 +22,8 @@ from router.cluster import scripts
 from router.cluster.answers import MAX_ANSWER_BYTES, NOT_SHARED, fencing_token
 from router.cluster.keys import Keys, entry_of
 from router.cluster.link import Link, NoRedis
+from router.concurrency.tasks import BackgroundTasks
 from router.result import Outcome, RoutingResult, Stage
-from router.tasks import BackgroundTasks
 
 _log: Final = logging.getLogger(__name__)
 

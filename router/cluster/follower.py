@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from router.cluster.link import connect
-from router.tasks import BackgroundTasks
+from router.concurrency.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
     from router.settings import ClusterSettings

@@ -27,8 +27,8 @@ from router.cluster.follower import Follower, Record
 from router.cluster.keys import KEPT_SECONDS, Keys
 from router.cluster.link import Link, NoRedis
 from router.cluster.outbox import Outbox
+from router.concurrency.tasks import BackgroundTasks, in_thread
 from router.errors import StoreError
-from router.tasks import BackgroundTasks, in_thread
 
 if TYPE_CHECKING:
     from router.learning.learner import Learner

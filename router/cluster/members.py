@@ -17,7 +17,7 @@ from typing import Final
 from router.cluster import scripts
 from router.cluster.keys import Keys
 from router.cluster.link import Link, NoRedis
-from router.tasks import BackgroundTasks
+from router.concurrency.tasks import BackgroundTasks
 
 _log: Final = logging.getLogger(__name__)
 

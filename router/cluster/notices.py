@@ -26,7 +26,7 @@ from mcp.server.subscriptions import (
 from router.cluster.follower import BLOCK_SECONDS, RETRY_SECONDS
 from router.cluster.keys import Keys
 from router.cluster.link import NoRedis, connect
-from router.tasks import BackgroundTasks
+from router.concurrency.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
     from router.cluster.cluster import Cluster

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from router.cluster.link import RETRY_SECONDS, NoRedis
+from router.concurrency.tasks import BackgroundTasks, in_thread
 from router.database import Schema, SharedConnection
 from router.errors import StoreError
-from router.tasks import BackgroundTasks, in_thread
 
 _log: Final = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from router.cluster.link import Link, NoRedis
-from router.tasks import BackgroundTasks
+from router.concurrency.tasks import BackgroundTasks
 
 _log: Final = logging.getLogger(__name__)
 

@@ -27,8 +27,8 @@ from router.cluster.follower import Follower, Record
 from router.cluster.keys import KEPT_SECONDS, STREAM_RECORDS, Keys
 from router.cluster.link import Link, NoRedis
 from router.cluster.outbox import Outbox
+from router.concurrency.tasks import BackgroundTasks, in_thread
 from router.errors import SourceError
-from router.tasks import BackgroundTasks, in_thread
 from router.tools.folder import MAX_TOOLS, ToolFolder
 from router.tools.sharing import MAX_DEFINITION_BYTES, SharedTools
 from router.tools.source import ToolSource

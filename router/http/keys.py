@@ -21,7 +21,7 @@ from typing import Annotated, Final
 from filelock import FileLock
 from pydantic import BaseModel, Field, ValidationError
 
-from router.bounded_files import Unreadable, read_bounded
+from router.bounded.files import Unreadable, read_bounded
 from router.errors import ConfigurationError, InvalidRequest, SourceError, StoreError
 from router.plain_json import first_fault
 from router.private_files import private_folder, replace_file

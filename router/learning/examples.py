@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from router.bounded_files import Unreadable, read_bounded
+from router.bounded.files import Unreadable, read_bounded
 from router.errors import InvalidRequest
 from router.learning.evidence import Example, Source
 from router.request import MAX_REQUEST_CHARACTERS, check_text

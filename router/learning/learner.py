@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import numpy as np
 
+from router.concurrency.tasks import BackgroundTasks, in_thread
 from router.errors import InvalidRequest, StoreError, UnknownAnswer
 from router.events import Events, Learned
 from router.learning.account import AccountPlace, forget_places
@@ -47,7 +48,6 @@ from router.learning.stage_calibrations import (
 )
 from router.learning.trainer import Trainer
 from router.result import Decision
-from router.tasks import BackgroundTasks, in_thread
 from router.text import normalise
 
 if TYPE_CHECKING:

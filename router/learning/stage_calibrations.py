@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from router.concurrency.tasks import in_thread
 from router.learning.calibration import Calibration
-from router.tasks import in_thread
 
 if TYPE_CHECKING:
     from router.result import RoutingResult

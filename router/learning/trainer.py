@@ -21,6 +21,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
+from router.concurrency.tasks import in_thread, tell_failure
 from router.errors import EncoderError, StoreError
 from router.learning.coverage import ExampleCoverage
 from router.learning.evidence import EvidenceStore, Example
@@ -29,7 +30,6 @@ from router.learning.peers import Peers
 from router.private_files import FILE_MODE
 from router.retrieval.encoders import Encoder
 from router.retrieval.reader import encode_requests
-from router.tasks import in_thread, tell_failure
 
 _log: Final = logging.getLogger(__name__)
 

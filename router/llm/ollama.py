@@ -15,9 +15,9 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any, Final
 
+from router.bounded.replies import RefusedReply, reply_bounds
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import Completion, OutputMode, Prompt, Token
-from router.replies import RefusedReply, reply_bounds
 from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from router.bounded.replies import RefusedReply, refusal_in, reply_bounds
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import Completion, OutputMode, Prompt, Token
-from router.replies import RefusedReply, refusal_in, reply_bounds
 from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:

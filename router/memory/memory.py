@@ -21,8 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from router.concurrency.loop_thread import OpenedInBlock, OwnLoop
+from router.concurrency.tasks import in_thread
 from router.errors import ConfigurationError, InvalidRequest, StoreAway, StoreError, UnknownMemory
-from router.loop_thread import OpenedInBlock, OwnLoop
 from router.memory.contexts.context import (
     PRESETS,
     AssembledContext,
@@ -43,7 +44,6 @@ from router.memory.services.unified import SaveReport, ServiceFate
 from router.memory.texts.contents import content_key
 from router.memory.texts.questions import QUESTIONS, checked_questions
 from router.request import check_text
-from router.tasks import in_thread
 
 if TYPE_CHECKING:
     from router.llm.protocol import ChatModel

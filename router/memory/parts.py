@@ -11,6 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
+from router.concurrency.tasks import in_thread
 from router.errors import ConfigurationError
 from router.memory.contexts.assembler import ContextAssembler
 from router.memory.contexts.context import Retrieved, Strategy
@@ -36,7 +37,6 @@ from router.retrieval.bundled_encoder import UNKNOWN, bundled_tokenizer
 from router.retrieval.configured_encoder import build_encoder
 from router.retrieval.encoders import Encoder
 from router.settings import Settings
-from router.tasks import in_thread
 
 SPOKEN: Final = ("session", "episodic")
 """Layers of what was said and done, which the strategy ``episodic`` reads."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from router.loop_thread import SyncFace, taking, waiting
+from router.concurrency.loop_thread import SyncFace, taking, waiting
 from router.memory.memory import Memory
 
 

@@ -16,6 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
+from router.concurrency.tasks import in_thread
 from router.request import check_limit, names_in
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
@@ -26,7 +27,6 @@ from router.skills.diagnostics import Diagnostic
 from router.skills.folders import absolute
 from router.skills.listings import SkillListing, read_listing
 from router.skills.manifest import SkillManifest
-from router.tasks import in_thread
 
 _log: Final = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from router.bounded.replies import RefusedReply, blocking_reply_bounds, refusal_in
 from router.errors import EncoderError
-from router.replies import RefusedReply, blocking_reply_bounds, refusal_in
 from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:

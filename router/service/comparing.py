@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from router.bounded_toml import load_toml
+from router.bounded.toml import load_toml
 from router.errors import ConfigurationError, InvalidRequest
 from router.evaluation import (
     Judgement,

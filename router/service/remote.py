@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
+from router.bounded.replies import RefusedReply, blocking_reply_bounds
+from router.concurrency.loop_thread import ClosedByBlock
 from router.errors import ConfigurationError, InvalidRequest, RouterError
-from router.loop_thread import ClosedByBlock
-from router.replies import RefusedReply, blocking_reply_bounds
 from router.result import RoutingResult
 from router.web.loopback import direct, why_no_client
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cachetools import LRUCache
 
+from router.concurrency.single_flight import SingleFlight
 from router.errors import ConfigurationError, SourceError, StoreError, UnknownSkill
 from router.ranking import RankedSkills, rank
 from router.request import Request, Turn
@@ -48,7 +49,6 @@ from router.service.shapes import (
     SkillCounts,
     Why,
 )
-from router.single_flight import SingleFlight
 from router.skills.discovery import SKILL_FILE
 from router.skills.files import NotServed, list_files, uri_of
 from router.skills.registry import SkillRegistry

@@ -31,7 +31,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from router.bounded_files import Unreadable, read_bounded
+from router.bounded.files import Unreadable, read_bounded
 from router.plain_json import first_fault
 from router.skills.diagnostics import Diagnostic, Report, Severity, short
 from router.skills.frontmatter import distinct, on_one_line, words_on_one_line

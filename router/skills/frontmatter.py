@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 import yaml
 from yaml.resolver import Resolver
 
-from router.bounded_yaml import BeyondBound, parse_events, too_deep
+from router.bounded.yaml import BeyondBound, parse_events, too_deep
 from router.errors import ManifestError
 from router.skills.diagnostics import Report, short
 

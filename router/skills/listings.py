@@ -25,7 +25,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
-from router.bounded_files import Unreadable, read_bounded
+from router.bounded.files import Unreadable, read_bounded
 from router.errors import ManifestError
 from router.plain_json import first_fault
 from router.skills.catalog import Catalog, load_catalog

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
 
-from router.bounded_files import Unreadable, read_bounded
+from router.bounded.files import Unreadable, read_bounded
 from router.errors import ManifestError, SourceError
 from router.skills.diagnostics import Diagnostic, Report, short
 from router.skills.enrichment import Enrichment

@@ -24,8 +24,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from router.concurrency.tasks import raise_if_cancelled
 from router.skills.changes import CatalogChange
-from router.tasks import raise_if_cancelled
 
 MAX_PENDING: Final = 16
 """Changes that wait in one lane, at most; further ones are merged into the last."""

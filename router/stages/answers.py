@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, Self
 
+from router.concurrency.tasks import in_thread
 from router.plugins import ANSWER_CACHES, load_plugin
 from router.result import Stage
 from router.settings import ExactSettings, FuzzySettings, Settings
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache, FuzzyMatch
 from router.stages.validation import KeptAnswer
-from router.tasks import in_thread
 
 _EXACT: Final = ExactSettings()
 _FUZZY: Final = FuzzySettings()

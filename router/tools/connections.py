@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from router.concurrency.tasks import raise_if_cancelled
 from router.errors import ConfigurationError
 from router.plain_json import first_fault
-from router.tasks import raise_if_cancelled
 from router.tools.files import MAX_TOOLS, read_document
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import yaml
 
-from router.bounded_files import Unreadable, read_bounded
-from router.bounded_yaml import load_yaml
+from router.bounded.files import Unreadable, read_bounded
+from router.bounded.yaml import load_yaml
 from router.errors import ConfigurationError, SourceError
 from router.skills.diagnostics import MAX_DIAGNOSTICS, Diagnostic, Severity
 from router.skills.manifest import SkillManifest

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from router.bounded_files import Unreadable, read_bounded
+from router.bounded.files import Unreadable, read_bounded
 from router.errors import SourceError, StoreError
 from router.private_files import private_folder, replace_file
 from router.skills.diagnostics import Diagnostic, Severity

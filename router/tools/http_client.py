@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, cast
 import anyio
 import httpx2
 
-from router.replies import reply_bounds
+from router.bounded.replies import reply_bounds
 from router.web.loopback import direct
 
 MAX_MESSAGE_BYTES: Final = 16 << 20

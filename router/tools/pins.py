@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from router.bounded_files import Unreadable, read_bounded
+from router.bounded.files import Unreadable, read_bounded
 from router.errors import ConfigurationError
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest

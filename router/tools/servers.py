@@ -28,13 +28,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
+from router.concurrency.loop_thread import ClosedByBlock, LoopThread
+from router.concurrency.tasks import raise_if_cancelled
 from router.errors import SourceError
-from router.loop_thread import ClosedByBlock, LoopThread
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.frontmatter import on_one_line
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot, Subscribers
-from router.tasks import raise_if_cancelled
 from router.tools.connections import (
     FIRST_PAUSE,
     LONGEST_PAUSE,

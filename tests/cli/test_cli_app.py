@@ -83,7 +83,7 @@ def test_too_little_memory_is_one_line_on_standard_error(
     def full(*_: object, **__: object) -> None:
         raise fault
 
-    monkeypatch.setattr("router.bounded_files.os.fdopen", full)
+    monkeypatch.setattr("router.bounded.files.os.fdopen", full)
     result = run("skills", "list")
     assert result.exit_code == 1
     assert result.stderr == "error: out of memory or threads: this process may take no more\n"

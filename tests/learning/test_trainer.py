@@ -19,11 +19,11 @@ from cascade import SHIPPED, bundled_encoder, router_over
 from filelock import FileLock
 from labelled_topics import labelled, remember
 
+from router.concurrency.tasks import give_way
 from router.learning.evidence import EvidenceStore, Example, Source, evidence_file
 from router.learning.local import LocalModel
 from router.learning.peers import Label
 from router.learning.trainer import OTHERS_SECONDS, Trainer
-from router.tasks import give_way
 
 
 async def test_a_label_that_changed_is_learnt_where_all_evidence_is_wanted(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifest_texts import GOOD, PATH, codes, lines, read, refusal
 
-from router import bounded_yaml
+from router.bounded import yaml as bounded_yaml
 from router.errors import ManifestError
 from router.skills.diagnostics import MAX_DIAGNOSTICS, Severity
 from router.skills.manifest import (

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from router.concurrency.tasks import in_thread
 from router.stages.answers import AnswerCache, LocalAnswers
 from router.stages.conformance import AnswerCacheConformance, kept_answer
 from router.stages.validation import KeptAnswer
-from router.tasks import in_thread
 
 REQUEST = "squash the last four commits on this branch"
 

@@ -19,8 +19,8 @@ from servers.loopback import HANG, LoopbackServer, Recorded, Reply
 from servers.older_mcp_server import OlderServer
 from servers.tool_folders import REFUND, WEATHER
 
+from router.concurrency.loop_thread import LoopThread
 from router.errors import SourceError
-from router.loop_thread import LoopThread
 from router.tools.servers import McpServers
 
 NEVER = 10 * WAIT_SECONDS

@@ -19,6 +19,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from router.concurrency.tasks import in_thread
 from router.errors import InvalidRequest, StoreError
 from router.memory.contexts.context import (
     PRESETS,
@@ -41,7 +42,6 @@ from router.memory.texts.bm25 import TEXTBOOK
 from router.memory.texts.contents import content_key
 from router.memory.texts.questions import questions_of
 from router.settings_files import warn_once
-from router.tasks import in_thread
 from router.text import stems
 
 MAX_BUDGET_TOKENS: Final = 1_000_000

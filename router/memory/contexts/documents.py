@@ -18,7 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from router.bounded_files import Unreadable
+from router.bounded.files import Unreadable
+from router.concurrency.tasks import in_thread
 from router.errors import InvalidRequest
 from router.memory.contexts.context import Retrieved, Strategy
 from router.memory.files.text import read_text
@@ -28,7 +29,6 @@ from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.chunking import sections
 from router.memory.texts.contents import readable
 from router.plain_json import PlainJson
-from router.tasks import in_thread
 
 LAYER: Final = "documents"
 SUFFIXES: Final = frozenset((".md", ".markdown", ".txt", ".text", ".rst"))

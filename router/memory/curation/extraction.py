@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from router.concurrency.tasks import in_thread
 from router.errors import InvalidRequest, LLMAnswerError, LLMError
 from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.protocol import ChatModel, Prompt
@@ -34,7 +35,6 @@ from router.memory.stores.rows import REQUIRED_SCOPE
 from router.memory.texts.contents import readable
 from router.plain_json import first_fault
 from router.request import Turn, check_text
-from router.tasks import in_thread
 
 LAYERS: Final = ("user", "project", "semantic", "procedural", "prospective", "episodic")
 """Layers that memories are extracted to."""

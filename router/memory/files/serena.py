@@ -21,8 +21,8 @@ from typing import Any, Final
 
 import yaml
 
-from router.bounded_files import Unreadable
-from router.bounded_yaml import load_yaml
+from router.bounded.files import Unreadable
+from router.bounded.yaml import load_yaml
 from router.errors import ConfigurationError
 from router.memory.files.names import GLOBAL, NamePatterns, checked_patterns
 from router.memory.files.text import read_text, stamp_of

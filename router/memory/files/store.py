@@ -26,7 +26,7 @@ from typing import Final
 
 from rapidfuzz import fuzz, process
 
-from router.bounded_files import Unreadable
+from router.bounded.files import Unreadable
 from router.errors import InvalidRequest, ReadOnlyMemory, StoreError, UnknownMemory
 from router.memory.files.names import (
     GLOBAL,

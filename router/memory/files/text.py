@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from router.bounded_files import Unreadable, read_bounded
+from router.bounded.files import Unreadable, read_bounded
 from router.errors import InvalidRequest
 from router.memory.model import MAX_CONTENT_CHARACTERS, MemoryItem
 from router.memory.texts.contents import check_tags, readable

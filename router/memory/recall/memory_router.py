@@ -23,6 +23,8 @@ from typing import Final, Protocol
 
 from cachetools import LRUCache, TTLCache
 
+from router.concurrency.single_flight import SingleFlight
+from router.concurrency.tasks import in_thread
 from router.errors import InvalidRequest, LayerError
 from router.memory.model import (
     AnyLayer,
@@ -43,8 +45,6 @@ from router.memory.recall.gather import THREADS_AT_A_TIME, Gatherer
 from router.memory.recall.weights import LayerWeights
 from router.memory.stores.rows import TASKS
 from router.result import LayerChoice
-from router.single_flight import SingleFlight
-from router.tasks import in_thread
 from router.text import normalise
 
 MAX_K: Final = 100

@@ -24,6 +24,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Final
 
+from router.concurrency.tasks import in_thread
 from router.errors import InvalidRequest
 from router.memory.model import LayerReport, MemoryItem, Scope
 from router.memory.query.rewrite import rewrite
@@ -39,7 +40,6 @@ from router.memory.recall.memory_router import COUNTING_LAYER, MAX_K, MemoryRout
 from router.memory.recall.pool import RELEVANCE_FLOOR, Pool
 from router.memory.recall.relevance import Judge
 from router.memory.texts.questions import questions_of
-from router.tasks import in_thread
 
 _log = logging.getLogger(__name__)
 

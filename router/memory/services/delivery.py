@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from router.concurrency.tasks import in_thread
 from router.errors import MemoryServiceError, UnknownMemory
 from router.memory.files.store import FileStore
 from router.memory.model import MemoryItem
@@ -20,7 +21,6 @@ from router.memory.services.forgetful.client import Forgetful, new_memories
 from router.memory.services.outbox import Delivered, Intent, QueuedFile, ServiceOutbox
 from router.memory.texts.contents import memory_digest
 from router.plain_json import PlainJson
-from router.tasks import in_thread
 
 
 @dataclass(frozen=True, slots=True)

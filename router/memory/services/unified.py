@@ -20,6 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from router.concurrency.tasks import in_thread
 from router.errors import InvalidRequest, MemoryServiceError, StoreError, UnknownMemory
 from router.memory.files.names import GLOBAL, parse_name
 from router.memory.files.store import FileStore
@@ -47,7 +48,6 @@ from router.memory.services.outbox import Intent, ServiceOutbox
 from router.memory.texts.contents import content_key, name_from, without_copies
 from router.plain_json import PlainJson
 from router.request import check_text
-from router.tasks import in_thread
 
 if TYPE_CHECKING:
     from router.retrieval.encoders import Encoder

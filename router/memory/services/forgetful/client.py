@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pydantic import SecretStr
 
 from router.breaker import BreakerState, CircuitBreaker
+from router.concurrency.tasks import in_thread
 from router.errors import EncoderError, MemoryServiceError
 from router.memory.model import MemoryItem, ScoreKind
 from router.memory.services.forgetful.http import HttpMemoryService
@@ -42,7 +43,6 @@ from router.memory.services.forgetful.wire import (
 from router.memory.texts.chunking import split
 from router.memory.texts.contents import readable, title_of
 from router.memory.texts.words import content_terms
-from router.tasks import in_thread
 from router.text import stems, tokens
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import httpx
 
+from router.bounded.replies import RefusedReply, reply_bounds
 from router.errors import MemoryServiceError
 from router.memory.services.forgetful.wire import (
     CALL_SECONDS,
@@ -14,7 +15,6 @@ from router.memory.services.forgetful.wire import (
     RequestRefused,
     unreachable,
 )
-from router.replies import RefusedReply, reply_bounds
 from router.web.loopback import direct
 
 _MEMORIES: Final = "/api/v1/memories"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from router.bounded.replies import MAX_REPLY_BYTES, refusal_in, reply_bounds
 from router.errors import ConfigurationError, MemoryServiceError
 from router.memory.services.forgetful.wire import (
     CALL_SECONDS,
@@ -17,7 +18,6 @@ from router.memory.services.forgetful.wire import (
     RequestRefused,
     unreachable,
 )
-from router.replies import MAX_REPLY_BYTES, refusal_in, reply_bounds
 from router.web.loopback import direct
 
 if TYPE_CHECKING:

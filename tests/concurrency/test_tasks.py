@@ -8,7 +8,7 @@ import threading
 import pytest
 from cascade import WAIT_SECONDS
 
-from router.tasks import TURNS_OF_A_ROUTE, give_way, in_thread
+from router.concurrency.tasks import TURNS_OF_A_ROUTE, give_way, in_thread
 
 
 async def test_who_gives_way_lets_others_take_as_many_turns_as_a_route_does() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from cpu_time import cpu_time_at_most
 
-from router.bounded_toml import MAX_KEY_PARTS, load_toml
+from router.bounded.toml import MAX_KEY_PARTS, load_toml
 
 
 def test_plain_tables_are_read() -> None:

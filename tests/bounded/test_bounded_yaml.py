@@ -4,7 +4,7 @@ import pytest
 import yaml
 from cpu_time import cpu_time_at_most
 
-from router.bounded_yaml import load_yaml
+from router.bounded.yaml import load_yaml
 
 
 def test_plain_values_are_read() -> None:

@@ -27,7 +27,7 @@ from router import (
     SemanticRouter,
     SyncSemanticRouter,
 )
-from router.loop_thread import LoopThread
+from router.concurrency.loop_thread import LoopThread
 
 
 @pytest.fixture(scope="module")

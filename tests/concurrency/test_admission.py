@@ -6,15 +6,14 @@ import asyncio
 
 import pytest
 
-import router.admission
-from router.admission import Admission
+from router.concurrency.admission import SLICE_SECONDS, Admission
 
 
 async def test_work_that_has_used_up_a_round_of_the_loop_waits_in_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 0.0
-    monkeypatch.setattr("router.admission.perf_counter", lambda: now)
+    monkeypatch.setattr("router.concurrency.admission.perf_counter", lambda: now)
     admission = Admission(most=10)
     rounds: list[str] = []
 
@@ -22,7 +21,7 @@ async def test_work_that_has_used_up_a_round_of_the_loop_waits_in_line(
         nonlocal now
         await admission.turn()
         rounds.append(name)
-        now += router.admission.SLICE_SECONDS  # what the work takes
+        now += SLICE_SECONDS  # what the work takes
 
     async def heartbeat() -> None:
         for _ in range(4):
@@ -40,7 +39,7 @@ async def test_those_who_came_in_together_go_on_one_in_each_round(
     """Many come in during one round, because a look into the caches is quick. Were all of them to
     decide in the next round, nothing else would run for long."""
     now = 0.0
-    monkeypatch.setattr("router.admission.perf_counter", lambda: now)
+    monkeypatch.setattr("router.concurrency.admission.perf_counter", lambda: now)
     admission = Admission(most=10)
     rounds: list[str] = []
 
@@ -48,11 +47,11 @@ async def test_those_who_came_in_together_go_on_one_in_each_round(
         nonlocal now
         await admission.turn()
         with admission:
-            now += router.admission.SLICE_SECONDS / 2  # the caches
+            now += SLICE_SECONDS / 2  # the caches
             await asyncio.sleep(0)
             await admission.turn(is_inside=True)
             rounds.append(name)
-            now += 2 * router.admission.SLICE_SECONDS  # the decision
+            now += 2 * SLICE_SECONDS  # the decision
 
     async def heartbeat() -> None:
         for _ in range(8):
@@ -71,7 +70,7 @@ async def test_a_line_ends_when_its_requests_fit_into_one_round(
     """Four callers who ask again and again need half of a round together. One long round makes them
     wait in line; let on one by one, they would do so for ever."""
     now, rounds = 0.0, 0
-    monkeypatch.setattr("router.admission.perf_counter", lambda: now)
+    monkeypatch.setattr("router.concurrency.admission.perf_counter", lambda: now)
     admission = Admission(most=10)
     waited: list[bool] = []
 
@@ -81,7 +80,7 @@ async def test_a_line_ends_when_its_requests_fit_into_one_round(
             came_in = rounds
             await admission.turn()
             waited.append(rounds > came_in)
-            now += first if number == 0 else router.admission.SLICE_SECONDS / 8
+            now += first if number == 0 else SLICE_SECONDS / 8
             await asyncio.sleep(0)
 
     async def heartbeat() -> None:
@@ -90,14 +89,17 @@ async def test_a_line_ends_when_its_requests_fit_into_one_round(
             rounds += 1
             await asyncio.sleep(0)
 
-    long, short = 2 * router.admission.SLICE_SECONDS, router.admission.SLICE_SECONDS / 8
+    long, short = (
+        2 * SLICE_SECONDS,
+        SLICE_SECONDS / 8,
+    )
     await asyncio.gather(*map(caller, (long, short, short, short)), heartbeat())
     assert any(waited)
     assert not any(waited[-20:])
 
 
 async def test_who_is_cancelled_in_line_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("router.admission.SLICE_SECONDS", -1)
+    monkeypatch.setattr("router.concurrency.admission.SLICE_SECONDS", -1)
     admission = Admission(most=10)
     requests = [asyncio.create_task(admission.turn()) for _ in range(4)]
     await asyncio.sleep(0)  # the first begins the round, the others wait

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from router.single_flight import SingleFlight
-from router.tasks import give_way, in_thread
+from router.concurrency.single_flight import SingleFlight
+from router.concurrency.tasks import give_way, in_thread
 
 
 class Work:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from router.bounded_files import Unreadable, read_bounded
+from router.bounded.files import Unreadable, read_bounded
 
 
 def test_a_file_is_read_up_to_the_bound(tmp_path: Path) -> None:

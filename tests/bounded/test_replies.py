@@ -13,17 +13,17 @@ import pytest
 from llm.asked import PROMPT
 from servers.loopback import QueuedServer, Reply
 
-from router.errors import EncoderError, LLMUnavailable, MemoryServiceError
-from router.llm.ollama import OllamaModel
-from router.llm.openai import OpenAIModel
-from router.memory.services.forgetful.client import connect_service
-from router.replies import (
+from router.bounded.replies import (
     MAX_REPLY_BYTES,
     RefusedReply,
     blocking_reply_bounds,
     refusal_in,
     reply_bounds,
 )
+from router.errors import EncoderError, LLMUnavailable, MemoryServiceError
+from router.llm.ollama import OllamaModel
+from router.llm.openai import OpenAIModel
+from router.memory.services.forgetful.client import connect_service
 from router.retrieval.encoders import MAX_VECTORS_BYTES, OllamaEncoder, OpenAIEncoder
 
 BOMB: Final = gzip.compress(b" " * 50_000_000)

@@ -1,0 +1,1 @@
+"""Reading what may be a stranger's: files, YAML, TOML, and replies over HTTP, all with bounds."""

@@ -1,0 +1,1 @@
+"""Requests side by side: turns on the event loop, shared work, background tasks, threads."""
