@@ -135,6 +135,14 @@ async def test_every_page_forbids_what_is_not_its_own(connect: Connect, api: Api
     assert (await client.get("/playground/page.html")).status_code == 404
 
 
+async def test_a_memory_layer_that_works_is_not_shown_as_left_alone(
+    connect: Connect, api: Api
+) -> None:
+    page = (await connect(api).get("/memory")).text
+    assert "procedural" in page
+    assert "left alone" not in page
+
+
 async def test_a_cache_that_is_shared_is_tested_and_forgotten_and_not_listed(
     connect: Connect, skills: Path, tmp_path: Path, memory: Memory, keys: KeyFile
 ) -> None:
