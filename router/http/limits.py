@@ -1,5 +1,5 @@
-"""What one request may cost: the size of its body, and places to be worked on. How long a body may
-take to come is bounded in ``router/web/connections.py``.
+"""What one request may cost: the size of its body, as JSON or as a form, and places to be worked
+on. How long a body may take to come is bounded in ``router/web/connections.py``.
 
 ``Places`` bounds how many requests are worked on and how many wait; whoever comes when all is taken
 is told so at once, which costs nothing. One caller may hold half of the places, so that a busy one
@@ -14,6 +14,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 
 from router.http.problems import Refused
 
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
+MAX_FIELDS: Final = 50
+"""How many fields a form may have."""
 MAX_ACTIVE: Final = 64
 """How many requests are worked on at the same time. Cached answers take microseconds, LLM calls
 seconds."""
@@ -30,8 +36,7 @@ MAX_WAITING: Final = 1_000
 async def read_json(request: Request) -> Any:
     """The body of a request as JSON; an empty one is an empty object. Raises Refused when it is too
     large, or no JSON."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in ("application/json", ""):
+    if _kind_of(request) not in ("application/json", ""):
         raise Refused(415, "the body must be JSON", "send Content-Type: application/json")
     body = await read_body(request)
     if not body:
@@ -41,6 +46,46 @@ async def read_json(request: Request) -> Any:
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise Refused(400, "the body is no JSON", reason) from None
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a form by name, with the last value of each; a file counts as a field with its
+    text. Raises Refused when the body is too large, or no form."""
+    kind, body = _kind_of(request), await read_body(request)
+    try:
+        if kind == "multipart/form-data":
+            fields = await _parts(request, body)
+        elif kind in ("application/x-www-form-urlencoded", ""):
+            fields = parse_qsl(
+                body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict"
+            )
+        else:
+            raise Refused(415, "the body is no form", f"it is {kind[:80]}")
+    except (MultiPartException, ValueError, KeyError) as error:  # a ValueError: it is no UTF-8
+        raise Refused(400, "the form cannot be read", str(error)) from None
+    return {name: value.replace("\r\n", "\n") for name, value in fields}
+
+
+async def _parts(request: Request, body: bytes) -> list[tuple[str, str]]:
+    async def stream() -> AsyncIterator[bytes]:
+        yield body
+
+    parser = MultiPartParser(
+        request.headers,
+        stream(),  # type: ignore[arg-type]  # it asks for a generator and reads an iterator
+        max_files=2,
+        max_fields=MAX_FIELDS,
+        max_part_size=MAX_BODY_BYTES,
+    )
+    return [
+        (name, (await value.read()).decode("utf-8-sig") if isinstance(value, UploadFile) else value)
+        for name, value in (await parser.parse()).multi_items()
+    ]
+
+
+def _kind_of(request: Request) -> str:
+    """The media type of a body, without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 async def read_body(request: Request) -> bytes:

@@ -7,16 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from router.http.limits import read_json
-from router.http.playground import caches, compare, learning, memory, skills, texts, trying
-from router.http.playground.assets import Assets
-from router.http.playground.forms import read_form
+from router.http.limits import read_form, read_json
+from router.http.playground import caches, compare, learning, memory, skills, trying
 from router.http.playground.journal import Journal
+from router.http.playground.rendering import Assets, templates
 from router.http.playground.screens import Action, Part, Screen, Visit
 from router.http.playground.session import COOKIE, Sessions, from_this_site
 from router.http.problems import Refused, problem_of
@@ -76,21 +74,7 @@ class _Pages:
         self._sessions = sessions
         self._journal = Journal()
         api.happened.subscribe(self._journal)
-        self._templates = Environment(
-            loader=PackageLoader("router.http.playground"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            finalize=texts.shown,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters |= {
-            "cut": texts.cut,
-            "clock": texts.clock,
-            "duration": texts.duration,
-            "moment": texts.moment,
-            "verbatim": texts.Verbatim,
-        }
+        self._templates = templates()
 
     def of(self, screen: Screen, action: Action | None = None) -> Endpoint:
         """The page of a screen, or one of its actions."""

@@ -1,17 +1,28 @@
-"""How texts of others are shown: as they are, but never able to disturb what stands around them.
+"""What pages are made of: templates, texts of others made harmless, and the files that go along.
 
 The template engine escapes every value. Beside that, characters that cannot be seen and that change
 how others are shown (control characters, overrides of the direction of writing, zero-width ones)
 are shown by their code, and texts are cut to a length that fits their place.
+
+``htmx.min.js`` is htmx 4.0.1 as its package on npm has it, under the Zero-Clause BSD licence that
+lies beside it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import UTC, datetime
-from typing import Any, Final
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
@@ -19,12 +30,38 @@ _UNSEEN: Final = re.compile(
 )
 LONG: Final = 1_000
 """A text of more characters than this is long."""
+_TYPES: Final = {
+    "playground.css": "text/css; charset=utf-8",
+    "playground.js": "text/javascript; charset=utf-8",
+    "htmx.min.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
 
 
 class Verbatim(str):
     """A text that is shown in a form field, where it is to be sent again as it is."""
 
     __slots__ = ()
+
+
+def templates() -> Environment:
+    """The templates of all screens."""
+    made = Environment(
+        loader=PackageLoader("router.http.playground"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "cut": cut,
+        "clock": clock,
+        "duration": duration,
+        "moment": moment,
+        "verbatim": Verbatim,
+    }
+    return made
 
 
 def shown(value: Any) -> Any:
@@ -61,3 +98,23 @@ def clock(at: float) -> str:
 def moment(at: float) -> str:
     """The same for programs, in full."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+class Assets:
+    """Style, htmx and a little script of our own, kept in memory. A browser asks each time whether
+    anything has changed."""
+
+    def __init__(self) -> None:
+        folder = files("router.http.playground") / "static"
+        self._bodies = {name: (folder / name).read_bytes() for name in _TYPES}
+
+    async def serve(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self._bodies:
+            raise HTTPException(404)
+        body = self._bodies[name]
+        tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+        headers = {"ETag": tag, "Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(body, headers=headers, media_type=_TYPES[name])
