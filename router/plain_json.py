@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import is_dataclass
 from datetime import datetime
 from enum import Enum
@@ -75,11 +75,18 @@ def _fields_of(value: Any) -> dict[str, Any]:
 
 
 def first_fault(error: ValidationError) -> str:
-    """Where a value is not what its pydantic type says, and why; of several, the first. The value
-    itself, which may be a secret or endless, is left out; the place, which may hold keys of a
-    stranger, is cut. All is on one line."""
-    fault = error.errors(include_input=False, include_url=False)[0]
-    return " ".join(f"{place_of(fault['loc'])}: {words_of(fault)}".removeprefix(": ").split())
+    """Where a value is not what its pydantic type says, and why; of several, the first. All is on
+    one line."""
+    [(place, why)] = faults_in(error, most=1)
+    return " ".join(f"{place}: {why}".removeprefix(": ").split())
+
+
+def faults_in(error: ValidationError, *, most: int) -> list[tuple[str, str]]:
+    """Where values are not what their pydantic types say, and why; the first of them. The values
+    themselves, which may be secret or endless, are left out; a place, which may hold keys of a
+    stranger, has at most ``MAX_PLACE`` characters."""
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    return [(".".join(map(str, one["loc"]))[:MAX_PLACE], words_of(one)) for one in found[:most]]
 
 
 def words_of(fault: ErrorDetails) -> str:
@@ -89,8 +96,3 @@ def words_of(fault: ErrorDetails) -> str:
     if fault["type"] == "tuple_type":  # what a caller gives is a list
         return "Input should be a valid list"
     return fault["msg"].removeprefix("Value error, ")
-
-
-def place_of(loc: Iterable[str | int]) -> str:
-    """Where a fault is, from pydantic's ``loc``: at most ``MAX_PLACE`` characters."""
-    return ".".join(map(str, loc))[:MAX_PLACE]

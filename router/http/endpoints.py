@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from http import HTTPStatus
 from inspect import getdoc
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import (
     BaseModel,
@@ -30,19 +30,15 @@ from router.http.api import Api
 from router.http.caller import Caller
 from router.http.keys import Right
 from router.http.problems import Refused, faults_of
-from router.http.tools import (
-    PutToolArguments,
-    ToolDeleted,
-    ToolPlace,
-    ToolPut,
-    delete_tool,
-    put_tool,
-)
 from router.service.explaining import Explanation
 from router.service.memory import MemoryService
 from router.service.schemas import shapes_of
 from router.service.service import Service
 from router.service.shapes import Arguments, LoadArguments, LoadedSkill, NoArguments, RouteArguments
+from router.tools.folder import ToolFolder, routed_name
+
+if TYPE_CHECKING:
+    from router.router import SemanticRouter
 
 MAX_BATCH: Final = 1_000
 """How many requests a batch may hold."""
@@ -93,6 +89,32 @@ class Explained(BaseModel):
 
     result: dict[str, Any] = Field(description="The answer with its whole trace.")
     why: Explanation
+
+
+class ToolPlace(Arguments):
+    namespace: str = Field(description="Lower-case letters, digits and hyphens, at most 64.")
+    name: str = Field(description="The tool's own name, at most 80 characters.")
+
+
+class PutToolArguments(ToolPlace):
+    definition: dict[str, Any] = Field(
+        description="The tool as OpenAI, Anthropic or MCP define it; its name is that of the path."
+    )
+
+
+class ToolDeleted(BaseModel):
+    """The tool is not routed to any more."""
+
+    skill: str
+    catalog_version: str
+
+
+class ToolPut(BaseModel):
+    """The tool is routable from now on."""
+
+    skill: str = Field(description="The name that answers use: `namespace__name`.")
+    new: bool = Field(description="Whether there was none of that name.")
+    catalog_version: str
 
 
 @dataclass(frozen=True)
@@ -204,16 +226,41 @@ async def _find_decision(api: Api, caller: Caller, asked: DecisionArguments) -> 
     )
 
 
-async def _put_tool(api: Api, caller: Caller, asked: PutToolArguments) -> ToolPut:
+async def put_tool(api: Api, caller: Caller, asked: PutToolArguments) -> ToolPut:
     """Keep a tool in a namespace, to be routed to from now on."""
     caller.require_namespace(asked.namespace)
-    return await put_tool(api.service.router, asked)
+    router, routed = api.service.router, routed_name(asked.namespace, asked.name)
+    folder = await _folder(router)
+    new = await asyncio.to_thread(folder.put, asked.namespace, asked.name, asked.definition)
+    await router.reload()
+    skill = router.catalog.skills.get(routed)
+    if skill is None or skill.payload != asked.definition:
+        raise Refused(
+            409,
+            "the tool is not routable",
+            "another source has its name, or it was changed again meanwhile",
+        )
+    return ToolPut(skill=routed, new=new, catalog_version=router.catalog.version)
 
 
-async def _delete_tool(api: Api, caller: Caller, asked: ToolPlace) -> ToolDeleted:
+async def delete_tool(api: Api, caller: Caller, asked: ToolPlace) -> ToolDeleted:
     """Drop a tool of a namespace."""
     caller.require_namespace(asked.namespace)
-    return await delete_tool(api.service.router, asked)
+    router, routed = api.service.router, routed_name(asked.namespace, asked.name)
+    folder = await _folder(router)
+    if not await asyncio.to_thread(folder.delete, asked.namespace, asked.name):
+        raise Refused(404, "there is no such tool", f"none in the namespace {asked.namespace}")
+    await router.reload()
+    return ToolDeleted(skill=routed, catalog_version=router.catalog.version)
+
+
+async def _folder(router: SemanticRouter) -> ToolFolder:
+    """Where the tools of namespaces are kept, as files."""
+    await router.open()
+    for source in router.manager.registry.sources:
+        if isinstance(source, ToolFolder):
+            return source
+    raise Refused(409, "the server is not set up for that", "it keeps no tools")
 
 
 async def _batch(api: Api, caller: Caller, asked: BatchArguments) -> AsyncGenerator[bytes, None]:
@@ -259,9 +306,9 @@ ENDPOINTS: Final = (
     Endpoint("GET /v1/skills", Right.ROUTE, _asked(Service.find), etag=True),
     Endpoint("GET /v1/skills/{name}", Right.ROUTE, _load, etag=True),
     Endpoint(
-        "PUT /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, _put_tool, body="definition"
+        "PUT /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, put_tool, body="definition"
     ),
-    Endpoint("DELETE /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, _delete_tool),
+    Endpoint("DELETE /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, delete_tool),
     Endpoint("GET /v1/decisions/{id}", Right.ROUTE, _find_decision, of_one_worker=True),
     Endpoint(
         "POST /v1/decisions/{id}/feedback",

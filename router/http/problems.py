@@ -21,7 +21,7 @@ from router.errors import (
     UnknownMemory,
     UnknownSkill,
 )
-from router.plain_json import place_of, words_of
+from router.plain_json import faults_in
 from router.web.problems import Fault, problem
 
 if TYPE_CHECKING:
@@ -72,13 +72,9 @@ def problem_of(error: Exception, request: Request) -> Response:
 
 def faults_of(error: ValidationError) -> list[Fault]:
     """What is wrong with the fields of a request, the first ``MAX_FAULTS`` of it."""
-    told = error.errors(include_input=False, include_url=False, include_context=False)
     return [
-        Fault(
-            where=place_of(fault["loc"]) or "request",
-            what=words_of(fault),
-        )
-        for fault in told[:MAX_FAULTS]
+        Fault(where=place or "request", what=why)
+        for place, why in faults_in(error, most=MAX_FAULTS)
     ]
 
 

@@ -19,13 +19,15 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from router.errors import RouterError
-from router.plain_json import place_of, words_of
+from router.plain_json import faults_in
 from router.result import RoutingResult
 from router.service.schemas import adapter_of, as_told, input_schema, output_schema, shapes_of
 from router.service.shapes import Arguments
 
 MAX_FAULT_CHARACTERS: Final = 2_000
 """What is wrong with a call may name what was given, which is as long as the caller makes it."""
+MAX_FAULTS: Final = 5
+"""How many things that are wrong with the arguments are told."""
 _log = logging.getLogger(__name__)
 
 
@@ -122,7 +124,8 @@ class ToolSet:
         try:
             arguments = tool.shapes[0].model_validate(params.arguments or {})
         except ValidationError as error:
-            return _fault(explain(error))
+            faults = faults_in(error, most=MAX_FAULTS)
+            return _fault("; ".join(f"{place}: {why}" for place, why in faults))
         try:
             return tool.answer(arguments, await tool.run(arguments))
         except RouterError as error:
@@ -130,14 +133,6 @@ class ToolSet:
         except Exception:  # noqa: BLE001 - a bug: its text may hold anything and must not go out
             _log.exception("the tool %s failed", tool.name)
             return _fault("an internal error; the server's log has the details")
-
-
-def explain(error: ValidationError) -> str:
-    """What is wrong with arguments: at most five faults, without the values given."""
-    return "; ".join(
-        f"{place_of(fault['loc'])}: {words_of(fault)}"
-        for fault in error.errors(include_input=False, include_url=False, include_context=False)[:5]
-    )
 
 
 def _fault(message: str) -> types.CallToolResult:

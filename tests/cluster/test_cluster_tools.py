@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ from servers.redis_server import FaultyProxy, RedisServer
 from router import SemanticRouter, SourceError, StoreError
 from router.cluster.keys import Keys
 from router.cluster.link import connect
+from router.http.caller import LOCAL
+from router.http.endpoints import PutToolArguments, ToolPlace, delete_tool, put_tool
 from router.http.problems import Refused
-from router.http.tools import PutToolArguments, ToolPlace, delete_tool, put_tool
+from router.service.service import Service
 from router.tools.folder import ToolFolder
 from router.tools.source import ToolSource
 
@@ -34,6 +37,11 @@ def offers(router: SemanticRouter, name: str, definition: object = None) -> bool
 def put(name: str, definition: dict[str, Any]) -> PutToolArguments:
     """What a client sends to put a tool into the namespace ``shop``."""
     return PutToolArguments(namespace="shop", name=name, definition=definition)
+
+
+def api_of(router: SemanticRouter) -> Any:
+    """As much of an API as keeps tools."""
+    return SimpleNamespace(service=Service(router))
 
 
 async def settled(*routers: SemanticRouter) -> None:
@@ -56,19 +64,19 @@ async def test_a_tool_put_over_http_is_routed_to_in_another_process(
     refund = ToolPlace(namespace="shop", name="refund")
     async with few_skills_router(settings_of(url), folders[0]) as one:
         async with few_skills_router(there, folders[1]) as other:
-            await put_tool(one, put("refund", REFUND))
+            await put_tool(api_of(one), LOCAL, put("refund", REFUND))
             await until(lambda: offers(other, "shop__refund", REFUND))
             assert (await other.route(ASKED)).selected_skills == ("shop__refund",)
             changed = {**REFUND, "description": "Gives money back to a customer."}
-            assert not (await put_tool(other, put("refund", changed))).new
+            assert not (await put_tool(api_of(other), LOCAL, put("refund", changed))).new
             await until(lambda: offers(one, "shop__refund", changed))
-            assert not (await put_tool(one, put("refund", REFUND))).new
+            assert not (await put_tool(api_of(one), LOCAL, put("refund", REFUND))).new
             await until(lambda: offers(other, "shop__refund", REFUND))
-            await delete_tool(other, refund)
+            await delete_tool(api_of(other), LOCAL, refund)
             await until(lambda: not offers(one, "shop__refund"))
             with pytest.raises(Refused, match=r"none in the namespace shop"):
-                await delete_tool(one, refund)
-            await put_tool(one, put("loan", LOAN))
+                await delete_tool(api_of(one), LOCAL, refund)
+            await put_tool(api_of(one), LOCAL, put("loan", LOAN))
             await until(lambda: offers(other, "shop__loan"))
         assert not (tmp_path / "other" / "shop" / "loan.json").exists()  # in memory only
         async with few_skills_router(there, ToolFolder(tmp_path / "other")) as other:
