@@ -32,7 +32,6 @@ def classify_query(
     batch: Annotated[
         typer.FileBinaryRead | None,
         typer.Option(
-            "--batch",
             metavar="FILE",
             help='JSONL rows {"query": ...}, or plain queries, one a line; - is standard input.',
         ),

@@ -43,25 +43,18 @@ class EnrichOptions:
     ] = False
     price: Annotated[
         str | None,
-        typer.Option(
-            "--price", metavar="IN/OUT", help="Dollars for a million tokens, such as 0.40/1.60."
-        ),
+        typer.Option(metavar="IN/OUT", help="Dollars for a million tokens, such as 0.40/1.60."),
     ] = None
     max_cost: Annotated[
         float | None,
-        typer.Option(
-            "--max-cost", metavar="DOLLARS", min=0, help="Stop before it costs more; needs --price."
-        ),
+        typer.Option(metavar="DOLLARS", min=0, help="Stop before it costs more; needs --price."),
     ] = None
     concurrency: Annotated[
-        int,
-        typer.Option("--concurrency", min=1, max=64, help="Questions under way at the same time."),
+        int, typer.Option(min=1, max=64, help="Questions under way at the same time.")
     ] = 4
     export: Annotated[
         Path | None,
-        typer.Option(
-            "--export", metavar="FILE", help="Write the questions as JSON Lines instead of asking."
-        ),
+        typer.Option(metavar="FILE", help="Write the questions as JSON Lines instead of asking."),
     ] = None
     answers: Annotated[
         Path | None, typer.Option("--import", metavar="FILE", help="Read answers, one a line.")

@@ -41,7 +41,6 @@ def evaluate_file(
     min_right: Annotated[
         float | None,
         typer.Option(
-            "--min-right",
             metavar="PERCENT",
             min=0,
             max=100,

@@ -22,8 +22,7 @@ app = typer.Typer(help="Make, list and revoke keys of router serve.", no_args_is
 def new_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")],
     rights: Annotated[
-        list[Right],
-        typer.Option("--right", help="What it may be used for; may be repeated."),
+        list[Right], typer.Option("--right", help="What it may be used for; may be repeated.")
     ] = [Right.ROUTE, Right.FEEDBACK],  # noqa: B006 - typer makes a list of its own
     scopes: Annotated[
         list[str] | None,

@@ -156,8 +156,7 @@ def import_evidence(
         ),
     ],
     skill: Annotated[
-        str | None,
-        typer.Option("--skill", help="The skill that a trigger file is about."),
+        str | None, typer.Option(help="The skill that a trigger file is about.")
     ] = None,
     restore: Annotated[
         bool,
@@ -257,8 +256,7 @@ def _digests(written: object) -> dict[str, str] | None:
 def give_feedback(
     answer: Annotated[str, typer.Argument(metavar="ID", help="The id of an answer.")],
     skills: Annotated[
-        list[str] | None,
-        typer.Option("--skill", help="A skill that is right; may be repeated."),
+        list[str] | None, typer.Option("--skill", help="A skill that is right; may be repeated.")
     ] = None,
     none: Annotated[bool, typer.Option("--none", help="No skill is right.")] = False,
     right: Annotated[

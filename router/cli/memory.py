@@ -58,7 +58,7 @@ def search_memories(
         bool, typer.Option("--semantic-only", help="Search the service alone.")
     ] = False,
     strategy: Annotated[
-        str, typer.Option("--strategy", help="primary_first, union or weighted.")
+        str, typer.Option(help="primary_first, union or weighted.")
     ] = "primary_first",
 ) -> Work:
     """Search memory layers, the project's memory files and the service beside them."""
@@ -127,12 +127,10 @@ def _show_context(found: AssembledContext) -> None:
 @memory_command(_show_context)
 def assemble_context(
     query: Query,
-    strategy: Annotated[
-        str, typer.Option("--strategy", help="lexical, episodic, hybrid or rag.")
-    ] = "hybrid",
-    budget: Annotated[int, typer.Option("--budget", min=1, help="Tokens at most.")] = 2000,
+    strategy: Annotated[str, typer.Option(help="lexical, episodic, hybrid or rag.")] = "hybrid",
+    budget: Annotated[int, typer.Option(min=1, help="Tokens at most.")] = 2000,
     weights: Annotated[
-        str, typer.Option("--weights", help="balanced, rag_focused or memory_focused.")
+        str, typer.Option(help="balanced, rag_focused or memory_focused.")
     ] = "memory_focused",
     time_zone: TimeZone = None,
 ) -> Work:
@@ -145,7 +143,7 @@ def assemble_context(
 @memory_command(lambda item: _print_content(item.content))
 def get_memory(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a file, or id of an item.")],
-    layer: Annotated[str | None, typer.Option("--layer", help="Of this layer.")] = None,
+    layer: Annotated[str | None, typer.Option(help="Of this layer.")] = None,
 ) -> Work:
     """Print one memory."""
     return lambda memory, scope: memory.get(name, layer=layer, scope=scope)
@@ -196,11 +194,9 @@ def _show_page(page: Page) -> None:
 
 @memory_command(_show_page)
 def list_memories(
-    layer: Annotated[list[str] | None, typer.Option("--layer", help="Of this layer.")] = None,
+    layer: Annotated[list[str] | None, typer.Option(help="Of this layer.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000)] = 20,
-    after: Annotated[
-        str | None, typer.Option("--after", help="Where the page before ended.")
-    ] = None,
+    after: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
 ) -> Work:
     """List what the layers hold, newest first, a page at a time."""
     return lambda memory, scope: memory.list(scope=scope, layers=layer, limit=limit, after=after)

@@ -52,23 +52,18 @@ def save_memory(
         ),
     ],
     name: Annotated[
-        str | None, typer.Option("--name", help="Of the file, such as auth/login, or the item.")
+        str | None, typer.Option(help="Of the file, such as auth/login, or the item.")
     ] = None,
     tags: Tags = None,
     layer: Annotated[
         str | None,
-        typer.Option(
-            "--layer", help="Save to this layer, not to a memory file. What follows needs it."
-        ),
+        typer.Option(help="Save to this layer, not to a memory file. What follows needs it."),
     ] = None,
     kind: Annotated[str, typer.Option("--type", help="Such as fact, event, task.")] = "note",
-    created: Annotated[
-        str | None, typer.Option("--created", metavar="ISO", help="When it happened.")
-    ] = None,
+    created: Annotated[str | None, typer.Option(metavar="ISO", help="When it happened.")] = None,
     attributes: Attributes = None,
     supersede: Annotated[
-        list[str] | None,
-        typer.Option("--supersede", metavar="ID", help="An item that this one replaces."),
+        list[str] | None, typer.Option(metavar="ID", help="An item that this one replaces.")
     ] = None,
     questions: Annotated[
         list[str] | None,
@@ -113,8 +108,8 @@ def _pair(text: str) -> tuple[str, str]:
 @memory_command(lambda item: typer.echo(f"changed {output.plain(item.id)}"))
 def edit_memory(
     name: Annotated[str, typer.Argument(metavar="ID", help="Of the item.")],
-    layer: Annotated[str, typer.Option("--layer", help="That holds it.")],
-    content: Annotated[str | None, typer.Option("--content", help="Its new text.")] = None,
+    layer: Annotated[str, typer.Option(help="That holds it.")],
+    content: Annotated[str | None, typer.Option(help="Its new text.")] = None,
     tags: Tags = None,
     attributes: Attributes = None,
 ) -> Work:
@@ -128,7 +123,7 @@ def edit_memory(
 @memory_command()
 def delete_memory(
     name: Name,
-    layer: Annotated[str | None, typer.Option("--layer", help="Of this layer.")] = None,
+    layer: Annotated[str | None, typer.Option(help="Of this layer.")] = None,
 ) -> Work:
     """Forget one memory: a file, or an item stored in exactly this scope."""
 
@@ -189,9 +184,7 @@ def give_feedback(
     layer: Annotated[
         str | None, typer.Argument(metavar="LAYER", help="The layer that was read.")
     ] = None,
-    query: Annotated[
-        str | None, typer.Option("--query", help="What was asked; its kind learns.")
-    ] = None,
+    query: Annotated[str | None, typer.Option(help="What was asked; its kind learns.")] = None,
     useful: Annotated[
         bool | None, typer.Option("--useful/--useless", help="Whether the layer helped.")
     ] = None,

@@ -39,7 +39,7 @@ def _show(proposals: Iterable[Proposal]) -> None:
 def consolidate_memories(
     accept: Annotated[
         list[str] | None,
-        typer.Option("--accept", metavar="KIND", help="Accept these at once: merge, update, …"),
+        typer.Option(metavar="KIND", help="Accept these at once: merge, update, …"),
     ] = None,
 ) -> Work:
     """Propose merges, updates, contradictions and stale tasks, with the evidence."""

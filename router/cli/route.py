@@ -47,26 +47,21 @@ def route(
     ] = None,
     folders: SkillFolders = None,
     available: Annotated[
-        str | None,
-        typer.Option(metavar="NAME,...", help="Only these skills may be chosen."),
+        str | None, typer.Option(metavar="NAME,...", help="Only these skills may be chosen.")
     ] = None,
     history: Annotated[
         list[str] | None,
         typer.Option(
-            "--history",
-            metavar="TEXT",
-            help="What the user said before; may be repeated, oldest first.",
+            metavar="TEXT", help="What the user said before; may be repeated, oldest first."
         ),
     ] = None,
     as_json: AsJson = False,
     explain: Annotated[
-        bool,
-        typer.Option("--explain", help="Show why the winner won and the runner-up did not."),
+        bool, typer.Option("--explain", help="Show why the winner won and the runner-up did not.")
     ] = False,
     no_llm: NoLLM = False,
     scope: Annotated[
-        str | None,
-        typer.Option(help="Whose request it is; cached answers never cross scopes."),
+        str | None, typer.Option(help="Whose request it is; cached answers never cross scopes.")
     ] = None,
     no_semantic_cache: Annotated[
         bool, typer.Option("--no-semantic-cache", help="Leave the fuzzy cache out.")

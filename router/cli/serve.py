@@ -64,8 +64,7 @@ def serve(
         typer.Option(min=1, help="Time for requests under way when the server is told to stop."),
     ] = 10,
     workers: Annotated[
-        int,
-        typer.Option(min=1, max=64, help="Processes that serve the address together."),
+        int, typer.Option(min=1, max=64, help="Processes that serve the address together.")
     ] = 1,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log a line for each request, without its text.")
@@ -73,7 +72,7 @@ def serve(
     log_format: Annotated[
         LogFormat, typer.Option(help="How the log on standard error is written.")
     ] = LogFormat.TEXT,
-    worker: Annotated[str | None, typer.Option("--worker", hidden=True)] = None,
+    worker: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Serve routing, skills and memory over HTTP, and MCP under /mcp.
 

@@ -130,8 +130,7 @@ def check_tools(
 @enriches
 def enrich_tools(
     to: Annotated[
-        Path,
-        typer.Option("--to", metavar="FILE", help="Where the requests are kept: enrichment.jsonl."),
+        Path, typer.Option(metavar="FILE", help="Where the requests are kept: enrichment.jsonl.")
     ],
     file: FromFile = None,
     openapi: FromOpenApi = None,

@@ -43,8 +43,7 @@ class _Changes:
 def watch_skills(
     folders: SkillFolders = None,
     request: Annotated[
-        str | None,
-        typer.Option("--request", metavar="TEXT", help="Route this again after every change."),
+        str | None, typer.Option(metavar="TEXT", help="Route this again after every change.")
     ] = None,
     no_llm: NoLLM = False,
     as_json: AsJson = False,
