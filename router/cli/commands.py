@@ -6,15 +6,16 @@ A command is written as a function that only returns what it found:
     def list_things(folder: Path) -> list[Thing]: ...
 
 ``prints`` makes the command of it that typer runs: with the option ``--json``, and printed by
-``_show`` without it. ``memory_command`` does the same for a function that returns what is to be
-done with an open memory; it opens one, and adds ``--user``, ``--project`` and ``--session``.
+``_show`` without it. The function may be asynchronous. ``memory_command`` does the same for a
+function that returns what is to be done with an open memory; it opens one, and adds ``--user``,
+``--project`` and ``--session``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeAlias, TypeVar
 
 import typer
@@ -47,14 +48,17 @@ _WHOSE: Options = {"user": (User, None), "project": (Project, None), "session": 
 
 def prints(
     show: Callable[[T], None], *, failed: Callable[[T], object] = lambda _: False
-) -> Callable[[Callable[P, T]], Command]:
+) -> Callable[[Callable[P, T | Coroutine[Any, Any, T]]], Command]:
     """The command that prints what the function returns: with ``--json`` as JSON, else by ``show``.
     The exit code is 1 where ``failed`` says that something was found wrong."""
 
-    def decorated(find: Callable[P, T]) -> Command:
+    def decorated(find: Callable[P, T | Coroutine[Any, Any, T]]) -> Command:
         def command(**given: Any) -> None:
             as_json = given.pop("as_json")
-            _print(find(**given), show if not as_json else output.print_json, failed)  # type: ignore[call-arg]
+            found = find(**given)  # type: ignore[call-arg]
+            if asyncio.iscoroutine(found):
+                found = asyncio.run(found)
+            _print(found, show if not as_json else output.print_json, failed)
 
         return with_options(command, find, _JSON)
 

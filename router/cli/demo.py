@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from pathlib import Path
 from typing import Any, Final
@@ -45,13 +44,9 @@ def _show(rows: list[dict[str, Any]]) -> None:
 
 
 @prints(_show)
-def demo() -> list[dict[str, Any]]:
+async def demo() -> list[dict[str, Any]]:
     """Route a few telling requests over the shipped skills. Asks no LLM, and leaves nothing
     behind."""
-    return asyncio.run(_route_all())
-
-
-async def _route_all() -> list[dict[str, Any]]:
     from router.skills.discovery import shipped_skills_root
 
     with tempfile.TemporaryDirectory(prefix="router-demo-") as state:

@@ -68,14 +68,10 @@ def _show_status(known: dict[str, Any]) -> None:
 
 @app.command("status")
 @prints(_show_status)
-def show_status(folders: SkillFolders = None) -> dict[str, Any]:
+async def show_status(folders: SkillFolders = None) -> dict[str, Any]:
     """Show the evidence, the local model, the error bound and the calibrations."""
-
-    async def status() -> dict[str, Any]:
-        async with open_router(folders, read_settings()) as router:
-            return router.learner.status()
-
-    return asyncio.run(status())
+    async with open_router(folders, read_settings()) as router:
+        return router.learner.status()
 
 
 def _show_training(known: dict[str, Any]) -> None:
@@ -99,20 +95,15 @@ def _show_training(known: dict[str, Any]) -> None:
 
 @app.command("train")
 @prints(_show_training)
-def train_model(folders: SkillFolders = None) -> dict[str, Any]:
+async def train_model(folders: SkillFolders = None) -> dict[str, Any]:
     """Fit the local model on all evidence and the skills' own examples now, and keep it.
 
     A router that stays open does so by itself; commands that answer one request use what is kept.
     """
-
-    async def train() -> dict[str, Any]:
-        async with open_router(folders, read_settings()) as router:
-            learner = router.learner
-            with output.progress("training"):
-                await router.learned()
-            return learner.status()
-
-    known = asyncio.run(train())
+    async with open_router(folders, read_settings()) as router:
+        with output.progress("training"):
+            await router.learned()
+        known = router.learner.status()
     return {name: known[name] for name in ("model", "last_training")}
 
 
@@ -303,31 +294,30 @@ def calibrate(
 
     A row counts once, however often it is given, until the skills change.
     """
-    from router.evaluation import read_rows
+    from router.evaluation import evaluate, read_rows
+    from router.learning.stage_calibrations import CALIBRATED
 
     with file.open("rb") as lines:
         rows = read_rows(lines, source=str(file))
 
     async def fit() -> dict[str, Any]:
-        from router.evaluation import evaluate
-        from router.learning.stage_calibrations import CALIBRATED
-
-        outcomes = []
+        judged = []
         async with open_router(folders, read_settings(no_llm=no_llm)) as router:
             learner, version = router.learner, router.catalog.version
             new = [row for row in rows if not learner.calibrations.counted(row.digest(version))]
             if len(new) < len(rows):
                 output.warn(f"{len(rows) - len(new)} of {len(rows)} rows were counted before")
             with output.progress("routing") as show:
-                done = 0
                 async for judgement in evaluate(router, new):
-                    done += 1
-                    if judgement.stage in CALIBRATED:
-                        stage, own = judgement.stage, judgement.own_confidence
-                        digest = judgement.row.digest(version)
-                        outcomes.append((digest, stage, own, judgement.right))
-                    show(done, len(new))
-            await learner.calibrate(outcomes)
+                    judged.append(judgement)
+                    show(len(judged), len(new))
+            await learner.calibrate(
+                [
+                    (one.row.digest(version), one.stage, one.own_confidence, one.right)
+                    for one in judged
+                    if one.stage in CALIBRATED
+                ]
+            )
             calibrations: dict[str, Any] = learner.status()["calibrations"]
             return calibrations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +22,6 @@ from router.errors import ConfigurationError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
 
 if TYPE_CHECKING:
-    from router.service.shapes import FoundSkills
     from router.settings import Settings
     from router.skills.catalog import Catalog
     from router.skills.manifest import SkillManifest
@@ -108,7 +106,7 @@ def _scores(skill: dict[str, Any]) -> Iterator[str]:
 
 
 @prints(_show_found)
-def search_skills(
+async def search_skills(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
     folders: SkillFolders = None,
     limit: Annotated[int, typer.Option(min=1, max=50, help="Skills shown at most.")] = 10,
@@ -124,13 +122,10 @@ def search_skills(
     from router.service.shapes import FindArguments
 
     check_text("query", query, MAX_REQUEST_CHARACTERS)
-
-    async def search() -> FoundSkills:
-        async with open_router(folders, read_settings()) as router:
-            asked = FindArguments(query=query, limit=limit, installed_only=not everywhere)
-            return await Service(router).find(asked)
-
-    return [skill.model_dump() for skill in asyncio.run(search()).skills]
+    asked = FindArguments(query=query, limit=limit, installed_only=not everywhere)
+    async with open_router(folders, read_settings()) as router:
+        found = await Service(router).find(asked)
+    return [skill.model_dump() for skill in found.skills]
 
 
 def _show_checked(found: dict[str, Any]) -> None:
