@@ -16,7 +16,6 @@ TESTS: Final = Path(__file__).parent
 
 DEFINITIONS: Final = {
     # Types, names and interfaces, which do nothing by themselves.
-    "adapters/definitions": "how providers write a tool; test_openai and test_anthropic",
     "cli/options": "options that commands share",
     "http/decisions": "two types; test_http_api",
     "http/problems": "one shape of answer; test_http_app",

@@ -19,8 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from router.adapters.definitions import SEARCH_PARAMETERS, ToolDefinitions, listed
-from router.adapters.messages import field_of, user_turns
+from router.adapters.definitions import (
+    SEARCH_PARAMETERS,
+    ToolDefinitions,
+    field_of,
+    listed,
+    user_turns,
+)
 
 MID_CONVERSATION_TOOLS: Final = "mid-conversation-tool-changes-2026-07-01"
 SEARCH: Final = "search_tools"

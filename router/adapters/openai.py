@@ -18,8 +18,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from router.adapters.definitions import SEARCH_PARAMETERS, ToolDefinitions, listed
-from router.adapters.messages import called_tools, field_of, user_turns
+from router.adapters.definitions import (
+    SEARCH_PARAMETERS,
+    ToolDefinitions,
+    called_tools,
+    field_of,
+    listed,
+    user_turns,
+)
 
 
 class OpenAITools(ToolDefinitions):

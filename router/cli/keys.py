@@ -106,10 +106,5 @@ def who_may_call(
 
     keys = key_file()
     required = secret is not None or bool(keys.all())
-    names = served_names(
-        host,
-        allowed=allowed,
-        guarded=required,
-        guard="make keys for those who may use it (router keys new NAME, or --key-env)",
-    )
+    names = served_names(host, allowed=allowed, guarded=required)
     return names, Callers(keys, secret=secret, required=required)

@@ -16,8 +16,6 @@ from router.stages.followup import reading_of
 from router.stages.retrieval import ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from router.result import RoutingResult
     from router.retrieval.index import SkillIndex
     from router.retrieval.matches import Match
@@ -26,6 +24,8 @@ PARTS: Final = ("wording", "meaning", "examples")
 """What a score is made of: words in common (BM25F), the encoder's cosine, and how near the skill's
 examples are."""
 SHOWN_TERMS: Final = 8
+CANDIDATES: Final = 10
+"""How many of the best skills are shown in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Explanation:
     """Why an answer is what it is.
 
     Attributes:
-        candidates: the best skills by retrieval, best first.
+        candidates: the best skills by retrieval and those of the answer, best first.
         winner: the first selected skill, or the best one where none is selected.
         runner_up: the best of those that were not selected.
         lead: one sentence that splits the distance of their scores; empty without a runner-up.
@@ -74,13 +74,9 @@ class Explanation:
     lead: str
 
 
-async def explain(
-    asked: Request, result: RoutingResult, index: SkillIndex, *, limit: int = 10
-) -> Explanation:
-    """The evidence behind an answer: ``limit`` candidates, and the selected skills.
-
-    Args:
-        index: of the skills that it was answered over, or of later ones.
+async def explain(asked: Request, result: RoutingResult, index: SkillIndex) -> Explanation:
+    """The evidence behind an answer; ``index`` is of the skills that it was answered over, or of
+    later ones.
 
     Raises:
         EncoderError: the request cannot be encoded.
@@ -89,15 +85,11 @@ async def explain(
     ranking, decided = await ranked(
         reading_of(asked), index, among=asked.available, limit=everything
     )
-    chosen = {*result.selected_skills, *result.suggested_skills}
-    shown = [
-        match
-        for place, match in enumerate(ranking.matches)
-        if place < limit or match.name in chosen
-    ]
-    winner, runner_up = _winner_and_runner_up(result, ranking.matches)
-    weighed = {
-        match.name: Weighed(
+    selected = result.selected_skills
+    other = next((match.name for match in ranking.matches if match.name not in selected), None)
+    shown = {*selected, *result.suggested_skills, other}
+    candidates = [
+        Weighed(
             name=match.name,
             role=_role_of(match.name, result),
             description=index.catalog.skills[match.name].description,
@@ -108,27 +100,20 @@ async def explain(
             if (near := await index.nearest_example(decided.reading.whole, match.name))
             else None,
         )
-        for match in shown
-        + [one for one in (winner, runner_up) if one is not None and one not in shown]
-    }
+        for place, match in enumerate(ranking.matches)
+        if place < CANDIDATES or match.name in shown
+    ]
+    winner = next((one for one in candidates if one.name in selected[:1]), None)
+    if winner is None:
+        winner, runner_up = (*candidates[:2], None, None)[:2]
+    else:
+        runner_up = next((one for one in candidates if one.name == other), None)
     return Explanation(
-        candidates=tuple(weighed[match.name] for match in shown),
-        winner=None if winner is None else weighed[winner.name],
-        runner_up=None if runner_up is None else weighed[runner_up.name],
+        candidates=tuple(candidates),
+        winner=winner,
+        runner_up=runner_up,
         lead="" if winner is None or runner_up is None else _lead_of(winner, runner_up),
     )
-
-
-def _winner_and_runner_up(
-    result: RoutingResult, matches: Sequence[Match]
-) -> tuple[Match | None, Match | None]:
-    """The first selected skill, or the best one where none is, and the best of the others."""
-    selected = result.selected_skills
-    winner = next((m for m in matches if m.name in selected[:1]), None)
-    if winner is None:
-        first, second = (*matches[:2], None, None)[:2]
-        return first, second
-    return winner, next((m for m in matches if m.name not in selected), None)
 
 
 def _role_of(name: str, result: RoutingResult) -> str:
@@ -148,13 +133,13 @@ def _weighted(match: Match) -> tuple[float, float, float]:
     )
 
 
-def _lead_of(winner: Match, other: Match) -> str:
+def _lead_of(winner: Weighed, other: Weighed) -> str:
     """One sentence that splits the distance of two scores into its parts."""
     gap = winner.score - other.score
     ahead, behind = (winner, other) if gap >= 0 else (other, winner)
     parts = [
         f"{label} {mine - theirs:+.3f}"
-        for label, mine, theirs in zip(PARTS, _weighted(ahead), _weighted(behind), strict=True)
+        for label, mine, theirs in zip(PARTS, ahead.parts, behind.parts, strict=True)
     ]
     only = [term for term in ahead.terms if term not in behind.terms]
     words = f"; only it has: {', '.join(only[:SHOWN_TERMS])}" if only else ""

@@ -26,16 +26,13 @@ _HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[^\s:/@\[\]]{1,255})(?::\d{
 _ORIGIN: Final = re.compile(r"https?://(.{1,300})", re.IGNORECASE)
 
 
-def served_names(
-    host: str, *, allowed: Sequence[str], guarded: bool, guard: str
-) -> tuple[str, ...]:
+def served_names(host: str, *, allowed: Sequence[str], guarded: bool) -> tuple[str, ...]:
     """The host names that requests may be addressed to, without ports.
 
     Args:
         host: the address that the server listens on.
         allowed: further names, such as a proxy's.
         guarded: whether clients must show a key or a token.
-        guard: how the user can see to that; a part of the error's text.
 
     Raises:
         ConfigurationError: other machines can reach the host and it is not guarded, or nobody can
@@ -45,7 +42,8 @@ def served_names(
         return (*_LOOPBACK_NAMES, *allowed)
     if not guarded:
         raise ConfigurationError(
-            f"other machines can reach {host}: {guard}, or listen on 127.0.0.1"
+            f"other machines can reach {host}: make keys for those who may use it (router keys "
+            "new NAME, or --key-env), or listen on 127.0.0.1"
         )
     if host in _ANY_ADDRESS:
         if not allowed:

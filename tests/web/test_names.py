@@ -26,22 +26,22 @@ from router.web.names import NamesChecked, bearer_token, served_names
 def test_the_names_follow_from_the_address(
     host: str, allowed: tuple[str, ...], guarded: bool, names: tuple[str, ...]
 ) -> None:
-    assert served_names(host, allowed=allowed, guarded=guarded, guard="name a key") == names
+    assert served_names(host, allowed=allowed, guarded=guarded) == names
 
 
 @pytest.mark.parametrize(
     ("host", "guarded", "said"),
     [
-        ("0.0.0.0", False, "name a key"),  # noqa: S104 - is the case
-        ("192.0.2.1", False, "name a key"),
-        ("box.example", False, "name a key"),
+        ("0.0.0.0", False, "router keys new NAME"),  # noqa: S104 - is the case
+        ("192.0.2.1", False, "router keys new NAME"),
+        ("box.example", False, "router keys new NAME"),
         ("0.0.0.0", True, "--allow-host"),  # noqa: S104 - is the case
         ("::", True, "--allow-host"),
     ],
 )
 def test_an_open_address_without_its_guards_is_refused(host: str, guarded: bool, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
-        served_names(host, allowed=(), guarded=guarded, guard="name a key")
+        served_names(host, allowed=(), guarded=guarded)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_an_open_address_without_its_guards_is_refused(host: str, guarded: bool,
     ids=str,
 )
 def test_only_whole_names_of_this_server_pass(headers: dict[str, str], status: int) -> None:
-    names = served_names("127.0.0.1", allowed=["Box.Example"], guarded=False, guard="")
+    names = served_names("127.0.0.1", allowed=["Box.Example"], guarded=False)
     app = NamesChecked(PlainTextResponse("fine"), names)
     assert TestClient(app).get("/", headers=headers).status_code == status
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from router.adapters.messages import called_tools, user_turns
+from router.adapters.definitions import called_tools, user_turns
 
 
 def test_only_what_the_user_said_counts() -> None:
