@@ -36,7 +36,9 @@ class EnrichOptions:
 
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Those to ask about; all that need it if none."),
+        typer.Argument(
+            metavar="NAME", help="Names to ask about; all that need it if none is given."
+        ),
     ] = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be asked and what it takes.")

@@ -124,8 +124,7 @@ def reset_evidence(
 
 @app.command("export")
 def export_evidence() -> None:
-    """Print the evidence as JSON lines, which ``import`` reads, and ``import --restore`` as they
-    are."""
+    """Print the evidence as JSON lines. With import --restore they are taken in as they were."""
     with _evidence() as store:
         for example in store.all():
             row: dict[str, Any] = {"request": example.text, "source": example.source.value}

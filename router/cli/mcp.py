@@ -61,7 +61,7 @@ def mcp(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help='Serve the tools of other MCP servers instead, as {"mcpServers": {…}}; started.',
+            help='Serve the tools of the servers in this file, {"mcpServers": {…}}; they are started.',
         ),
     ] = None,
     pin: Annotated[

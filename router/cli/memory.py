@@ -11,6 +11,7 @@ import typer
 from router.breaker import STATE_WORDS
 from router.cli import classify, memory_changes, memory_curation, output
 from router.cli.commands import Work, memory_command
+from router.cli.memory_changes import HeldBy, Name
 from router.cli.options import or_standard_input
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def _show_found(found: UnifiedAnswer) -> None:
 @memory_command(_show_found)
 def search_memories(
     query: Query,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100)] = 10,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=100, help="Memories at most.")
+    ] = 10,
     lexical_only: Annotated[
         bool, typer.Option("--lexical-only", help="Search the files alone.")
     ] = False,
@@ -105,7 +108,7 @@ def _show_recalled(found: RecallResult) -> None:
 @memory_command(_show_recalled)
 def recall_memories(
     query: Query,
-    k: Annotated[int, typer.Option("-k", "--limit", min=1, max=100, help="Items at most.")] = 5,
+    k: Annotated[int, typer.Option("-k", "--limit", min=1, max=100, help="Memories at most.")] = 5,
     time_zone: TimeZone = None,
 ) -> Work:
     """Answer a query from the memory layers, with a confidence and the reasons."""
@@ -142,8 +145,8 @@ def assemble_context(
 
 @memory_command(lambda item: _print_content(item.content))
 def get_memory(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a file, or id of an item.")],
-    layer: Annotated[str | None, typer.Option(help="Of this layer.")] = None,
+    name: Name,
+    layer: HeldBy = None,
 ) -> Work:
     """Print one memory."""
     return lambda memory, scope: memory.get(name, layer=layer, scope=scope)
@@ -194,8 +197,12 @@ def _show_page(page: Page) -> None:
 
 @memory_command(_show_page)
 def list_memories(
-    layer: Annotated[list[str] | None, typer.Option(help="Of this layer.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000)] = 20,
+    layer: Annotated[
+        list[str] | None, typer.Option(help="Of this layer alone; may be repeated.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=1000, help="Memories at most.")
+    ] = 20,
     after: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
 ) -> Work:
     """List what the layers hold, newest first, a page at a time."""

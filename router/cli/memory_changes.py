@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Name: TypeAlias = Annotated[
     str, typer.Argument(metavar="NAME", help="Name of a file, or id of an item.")
 ]
+HeldBy: TypeAlias = Annotated[
+    str | None, typer.Option("--layer", help="The layer that holds it; left out for a file.")
+]
 Tags: TypeAlias = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="A label; may be repeated.")
 ]
@@ -70,7 +73,7 @@ def save_memory(
         typer.Option(
             "--question",
             metavar="TEXT",
-            help="One that it answers, in other words than its own; may be repeated.",
+            help="A question that it answers, in other words than its own; may be repeated.",
         ),
     ] = None,
     user: User = None,
@@ -107,8 +110,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 @memory_command(lambda item: typer.echo(f"changed {output.plain(item.id)}"))
 def edit_memory(
-    name: Annotated[str, typer.Argument(metavar="ID", help="Of the item.")],
-    layer: Annotated[str, typer.Option(help="That holds it.")],
+    name: Annotated[str, typer.Argument(metavar="ID", help="Id of the item.")],
+    layer: Annotated[str, typer.Option(help="The layer that holds it.")],
     content: Annotated[str | None, typer.Option(help="Its new text.")] = None,
     tags: Tags = None,
     attributes: Attributes = None,
@@ -123,7 +126,7 @@ def edit_memory(
 @memory_command()
 def delete_memory(
     name: Name,
-    layer: Annotated[str | None, typer.Option(help="Of this layer.")] = None,
+    layer: HeldBy = None,
 ) -> Work:
     """Forget one memory: a file, or an item stored in exactly this scope."""
 
@@ -170,7 +173,7 @@ def ingest_documents(
         ),
     ],
 ) -> Work:
-    """Make text and Markdown documents part of contexts; again, to take up what changed."""
+    """Make text and Markdown documents part of contexts; run it again after changes."""
 
     async def ingest(memory: Memory, scope: Scope) -> IngestReport:
         with output.progress("ingesting") as show:
@@ -184,7 +187,9 @@ def give_feedback(
     layer: Annotated[
         str | None, typer.Argument(metavar="LAYER", help="The layer that was read.")
     ] = None,
-    query: Annotated[str | None, typer.Option(help="What was asked; its kind learns.")] = None,
+    query: Annotated[
+        str | None, typer.Option(help="What was asked; queries of its kind learn from it.")
+    ] = None,
     useful: Annotated[
         bool | None, typer.Option("--useful/--useless", help="Whether the layer helped.")
     ] = None,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from router.memory.model import Scope
 
 Ids: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="ID…", help="Or the beginning of each.")
+    list[str], typer.Argument(metavar="ID…", help="Ids of proposals, or the beginning of each.")
 ]
 
 

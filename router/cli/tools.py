@@ -29,11 +29,16 @@ FromFile: TypeAlias = Annotated[
     typer.Option("--from", metavar="FILE", help="JSON list of OpenAI, Anthropic or MCP tools."),
 ]
 FromOpenApi: TypeAlias = Annotated[
-    Path | None, typer.Option("--openapi", metavar="FILE", help="OpenAPI description.")
+    Path | None,
+    typer.Option(
+        "--openapi", metavar="FILE", help="OpenAPI description, of which each operation is a tool."
+    ),
 ]
 FromServers: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--mcp", metavar="FILE", help='MCP servers, as {"mcpServers": {…}}; started.'),
+    typer.Option(
+        "--mcp", metavar="FILE", help='File of MCP servers, {"mcpServers": {…}}; they are started.'
+    ),
 ]
 
 

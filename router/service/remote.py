@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
 
@@ -16,10 +16,12 @@ from router.result import RoutingResult
 from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from router.request import Turn
     from router.service.explaining import Explanation
+
+T = TypeVar("T")
 
 SECONDS: Final = 120.0
 """An answer may wait for an LLM, and for a server that is still reading its skills."""
@@ -79,13 +81,40 @@ class RemoteRouter(ClosedByBlock):
         """End the connections. Closing twice is fine."""
         self._client.close()
 
-    def ask(self, path: str, **asked: Any) -> Any:
-        """What the server answers to a ``POST`` of these values, as JSON values.
+    async def route(
+        self, request: str, *, history: Sequence[Turn | str] = (), **options: Any
+    ) -> RoutingResult:
+        """What the server decides. Takes what ``SemanticRouter.route`` takes.
 
         Raises:
             InvalidRequest: what is asked cannot be sent.
-            RouterError: it cannot be reached, refuses, or answers something else.
+            RouterError: the server cannot be reached, refuses, or answers something else.
         """
+        turns = [turn if isinstance(turn, str) else asdict(turn) for turn in history]
+        asked = {"request": request, "trace": True, "history": turns, **options}
+        return await asyncio.to_thread(self._ask, "/v1/route", asked, RoutingResult.from_dict)
+
+    def explain(self, request: str, **options: Any) -> tuple[RoutingResult, Explanation]:
+        """What the server decides, and the evidence behind it; raises what ``route`` does."""
+        from router.service.explaining import Explanation
+        from router.service.schemas import adapter_of
+
+        def read(told: Any) -> tuple[RoutingResult, Explanation]:
+            why: Explanation = adapter_of(Explanation).validate_python(told["why"])
+            return RoutingResult.from_dict(told["result"]), why
+
+        return self._ask("/v1/route/explain", {"request": request, **options}, read)
+
+    def rank(self, request: str, **options: Any) -> tuple[str, ...]:
+        """The names of the best skills, or of the best of the ``tools`` that are sent along, best
+        first. The options are those of ``/v1/rank``; raises what ``route`` does."""
+        asked = {"request": request, **options}
+        return self._ask(
+            "/v1/rank", asked, lambda told: tuple(str(skill["name"]) for skill in told["skills"])
+        )
+
+    def _ask(self, path: str, asked: dict[str, Any], read: Callable[[Any], T]) -> T:
+        """What the server answers to a ``POST``, read from its JSON values."""
         try:
             body = json.dumps(asked, ensure_ascii=False, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:
@@ -103,48 +132,13 @@ class RemoteRouter(ClosedByBlock):
             raise RouterError(
                 f"{self._url} answers {answer.status_code} and no JSON; it is no router serve"
             ) from error
-        if answer.is_success:
-            return told
-        raise RouterError(f"{self._url}: {_reason(told, answer.status_code)}")
-
-    async def route(
-        self, request: str, *, history: Sequence[Turn | str] = (), **options: Any
-    ) -> RoutingResult:
-        """What the server decides. Takes what ``SemanticRouter.route`` takes; raises what ``ask``
-        does."""
-        turns = [turn if isinstance(turn, str) else asdict(turn) for turn in history]
-        asked = {"request": request, "trace": True, "history": turns, **options}
-        told = await asyncio.to_thread(self.ask, "/v1/route", **asked)
+        if not answer.is_success:
+            raise RouterError(f"{self._url}: {_reason(told, answer.status_code)}")
         try:
-            return RoutingResult.from_dict(told)
-        except ValueError as error:
-            raise self._unreadable(error) from error
-
-    def explain(self, request: str, **options: Any) -> tuple[RoutingResult, Explanation]:
-        """What the server decides, and the evidence behind it; raises what ``ask`` does."""
-        from router.service.explaining import Explanation
-        from router.service.schemas import adapter_of
-
-        told = self.ask("/v1/route/explain", request=request, **options)
-        try:
-            why: Explanation = adapter_of(Explanation).validate_python(told["why"])
-            return RoutingResult.from_dict(told["result"]), why
+            return read(told)
         except (KeyError, TypeError, ValueError) as error:
-            raise self._unreadable(error) from error
-
-    def rank(self, request: str, **options: Any) -> tuple[str, ...]:
-        """The names of the best skills, or of the best of the ``tools`` that are sent along, best
-        first. The options are those of ``/v1/rank``; raises what ``ask`` does."""
-        told = self.ask("/v1/rank", request=request, **options)
-        try:
-            return tuple(str(skill["name"]) for skill in told["skills"])
-        except (KeyError, TypeError) as error:
-            raise self._unreadable(error) from error
-
-    def _unreadable(self, error: Exception) -> RouterError:
-        return RouterError(
-            f"{self._url}: its answer cannot be read: {error}"[:MAX_REASON_CHARACTERS]
-        )
+            reason = f"{self._url}: its answer cannot be read: {error}"
+            raise RouterError(reason[:MAX_REASON_CHARACTERS]) from error
 
 
 def _reason(problem: Any, status: int) -> str:

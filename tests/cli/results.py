@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,3 +19,12 @@ def write_file(name: str, text: str) -> None:
     file = Path(".serena", "memories", f"{name}.md")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
+
+
+def ids(answer: dict[str, Any]) -> list[str]:
+    return [item["id"] for item in answer["items"]]
+
+
+def save(memory: Callable[..., Result], name: str, text: str, layer: str, *more: str) -> None:
+    """Save an item of a name to a memory layer."""
+    memory("save", text, "--layer", layer, "--name", name, *more)

@@ -9,10 +9,9 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-from cli.results import parsed, write_file
+from cli.results import ids, parsed, save, write_file
 from typer.testing import Result
 
 Run = Callable[..., Result]
@@ -281,14 +280,6 @@ def test_a_damaged_file_is_named_with_what_can_be_done_about_it(
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
     assert result.stderr.startswith("error: ")
     assert result.stderr.endswith(f"{damaged}: damaged: file is not a database{said}\n")
-
-
-def ids(answer: dict[str, Any]) -> list[str]:
-    return [item["id"] for item in answer["items"]]
-
-
-def save(memory: Run, name: str, text: str, layer: str, *more: str) -> None:
-    memory("save", text, "--layer", layer, "--name", name, *more)
 
 
 def test_one_search_covers_layers_and_files(memory: Run) -> None:

@@ -10,10 +10,9 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-from cli.results import parsed, write_file
+from cli.results import ids, parsed, save, write_file
 from servers.forgetful_server import ForgetfulServer
 from typer.testing import Result
 
@@ -226,14 +225,6 @@ def test_a_document_that_is_no_text_is_named_with_the_first_wrong_byte(
     result = run("memory", "ingest", folder)
     assert result.exit_code == 1
     assert result.stderr.endswith("picture.md: left out: not UTF-8: byte 3\n")
-
-
-def ids(answer: dict[str, Any]) -> list[str]:
-    return [item["id"] for item in answer["items"]]
-
-
-def save(memory: Run, name: str, text: str, layer: str, *more: str) -> None:
-    memory("save", text, "--layer", layer, "--name", name, *more)
 
 
 def test_a_relation_without_a_target_is_refused(memory: Run, run: Run) -> None:
