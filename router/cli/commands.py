@@ -3,12 +3,13 @@
 A command is written as a function that only returns what it found:
 
     @prints(_show)
-    def list_things(folder: Path) -> list[Thing]: ...
+    def list_things(folder: Path, which: Which) -> list[Thing]: ...
 
 ``prints`` makes the command of it that typer runs: with the option ``--json``, and printed by
-``_show`` without it. The function may be asynchronous. ``memory_command`` does the same for a
-function that returns what is to be done with an open memory; it opens one, and adds ``--user``,
-``--project`` and ``--session``.
+``_show`` without it. The function may be asynchronous. A parameter that is a dataclass, such as
+``Which``, stands for its fields, each of which is an option: so commands share options.
+``memory_command`` does the same for a function that returns what is to be done with an open memory;
+it opens one, and adds ``--user``, ``--project`` and ``--session``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeAlias, TypeVar
+from dataclasses import astuple, dataclass, fields, is_dataclass
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    get_type_hints,
+)
 
 import typer
 
@@ -36,14 +47,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Command: TypeAlias = Callable[..., None]
 
-User: TypeAlias = Annotated[str | None, typer.Option("--user", help="Whose memories.")]
-Project: TypeAlias = Annotated[str | None, typer.Option("--project", help="Of which project.")]
-Session: TypeAlias = Annotated[str | None, typer.Option("--session", help="Of which session.")]
 
-Options: TypeAlias = dict[str, tuple[Any, object]]
-"""Options by name, each with its annotation and its default."""
-_JSON: Options = {"as_json": (AsJson, False)}
-_WHOSE: Options = {"user": (User, None), "project": (Project, None), "session": (Session, None)}
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """The options that say whose memories a command is about."""
+
+    user: Annotated[str | None, typer.Option(help="Whose memories.")] = None
+    project: Annotated[str | None, typer.Option(help="Of which project.")] = None
+    session: Annotated[str | None, typer.Option(help="Of which session.")] = None
+
+
+_KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
+_AS_JSON: Final = inspect.Parameter("as_json", _KEYWORD, annotation=AsJson, default=False)
+_WHOSE: Final = inspect.Parameter("whose", _KEYWORD, annotation=Whose)
 
 
 def prints(
@@ -53,14 +69,13 @@ def prints(
     The exit code is 1 where ``failed`` says that something was found wrong."""
 
     def decorated(find: Callable[P, T | Coroutine[Any, Any, T]]) -> Command:
-        def command(**given: Any) -> None:
-            as_json = given.pop("as_json")
+        def run(*, as_json: bool, **given: Any) -> None:
             found = find(**given)  # type: ignore[call-arg]
             if asyncio.iscoroutine(found):
                 found = asyncio.run(found)
             _print(found, show if not as_json else output.print_json, failed)
 
-        return with_options(command, find, _JSON)
+        return _command(run, find, _AS_JSON)
 
     return decorated
 
@@ -85,16 +100,15 @@ def memory_command(
     """
 
     def decorated(prepare: Callable[P, Work]) -> Command:
-        def command(**given: Any) -> None:
-            as_json = given.pop("as_json", False)
-            whose = [given.pop(name) for name in _WHOSE] if scoped else [None] * 3
+        def run(*, as_json: bool = False, **given: Any) -> None:
+            whose = given.pop("whose") if scoped else Whose()
             work = prepare(**given)  # type: ignore[call-arg]
             found = asyncio.run(_with_memory(work, whose, configured, with_models))
             if show is not None:
                 _print(found, show if not as_json else output.print_json, failed)
 
-        further = (_WHOSE if scoped else {}) | (_JSON if show is not None else {})
-        return with_options(command, prepare, further)
+        more = [*([_WHOSE] if scoped else []), *([_AS_JSON] if show is not None else [])]
+        return _command(run, prepare, *more)
 
     return decorated
 
@@ -105,25 +119,36 @@ def _print(found: T, show: Callable[[T], None], failed: Callable[[T], object]) -
         raise typer.Exit(1)
 
 
-def with_options(
-    command: Callable[..., T], like: Callable[..., object], further: Options
-) -> Callable[..., T]:
-    """The command as typer sees it: with the text and the options of ``like``, and further ones."""
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    signature = inspect.signature(like, eval_str=True)
-    own = [parameter.replace(kind=keyword) for parameter in signature.parameters.values()]
-    more = [
-        inspect.Parameter(name, keyword, annotation=annotation, default=default)
-        for name, (annotation, default) in further.items()
-    ]
-    command.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+def _command(
+    run: Callable[..., None], like: Callable[..., object], *more: inspect.Parameter
+) -> Command:
+    """What typer runs: ``run``, with the text and the parameters of ``like``, and further ones. A
+    dataclass among them is shown as its fields, and put together again."""
+    shown: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for one in (*inspect.signature(like, eval_str=True).parameters.values(), *more):
+        kind = one.annotation
+        if not is_dataclass(kind):
+            shown.append(one.replace(kind=_KEYWORD))
+            continue
+        groups[one.name] = kind
+        hints = get_type_hints(kind, include_extras=True)
+        shown += [
+            inspect.Parameter(f.name, _KEYWORD, annotation=hints[f.name], default=f.default)
+            for f in fields(kind)
+        ]
+
+    def command(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        run(**given)
+
+    command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     command.__name__, command.__doc__ = like.__name__, like.__doc__
     return command
 
 
-async def _with_memory(
-    work: Work, whose: list[str | None], configured: bool, with_models: bool
-) -> Any:
+async def _with_memory(work: Work, whose: Whose, configured: bool, with_models: bool) -> Any:
     from router.memory.memory import Memory
     from router.memory.model import Scope
     from router.service.memory import scope_of
@@ -136,8 +161,8 @@ async def _with_memory(
         models = list(models_from_settings(settings.llm))
     try:
         async with Memory(settings, models=models) as memory:
-            scope = scope_of(settings, *whose) if configured else Scope(*whose)
-            return await work(memory, scope)
+            named = astuple(whose)
+            return await work(memory, scope_of(settings, *named) if configured else Scope(*named))
     finally:
         for model in models:
             await model.aclose()

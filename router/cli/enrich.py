@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from router.cli import output
-from router.cli.commands import Command, prints, with_options
+from router.cli.commands import prints
 from router.cli.options import SkillFolders, read_catalog, read_settings
 from router.errors import ConfigurationError
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from router.skills.catalog import Catalog
 
     Enriched: TypeAlias = EnrichmentPlan | EnrichmentReport | dict[str, Any]
-
-P = ParamSpec("P")
 
 MAX_ANSWERS_BYTES = 1 << 28
 MAX_SHOWN = 5
@@ -63,24 +61,7 @@ class EnrichOptions:
     ] = None
 
 
-def enriches(chosen: Callable[P, tuple[Callable[[], Any], Any]]) -> Command:
-    """The command that enriches what the function chooses; a decorator.
-
-    The function takes the options that say which skills or tools. It returns a callable that reads
-    them, which is called once the other options have been checked, and the settings, whose
-    ``enrichment`` names the file that is written. The command has the ``EnrichOptions`` besides."""
-    hints = get_type_hints(EnrichOptions, include_extras=True)
-    further = {field.name: (hints[field.name], field.default) for field in fields(EnrichOptions)}
-
-    def enrich(**given: Any) -> Enriched:
-        options = EnrichOptions(**{name: given.pop(name) for name in further})
-        load, settings = chosen(**given)  # type: ignore[call-arg]
-        return _enrich(load, settings, options)
-
-    return prints(_show, failed=_is_unfinished)(with_options(enrich, chosen, further))
-
-
-def _show(found: Enriched) -> None:
+def show_enriched(found: Enriched) -> None:
     from router.enrichment.asking import EnrichmentPlan
     from router.enrichment.exchange import LINE
 
@@ -123,26 +104,20 @@ def _skills(number: int) -> str:
     return output.counted(number, "skill is", "skills are")
 
 
-def _is_unfinished(found: Enriched) -> bool:
+def is_unfinished(found: Enriched) -> bool:
     """Whether skills are left that should have been asked about."""
     from router.enrichment.asking import EnrichmentReport
 
     return isinstance(found, EnrichmentReport) and bool(found.failed or found.left)
 
 
-@enriches
-def enrich_skills(folders: SkillFolders = None) -> tuple[Callable[[], Any], Any]:
-    """Have the configured LLM write requests for skills that have none, or have changed since.
+def enrich(load: Callable[[], Catalog], settings: Settings, options: EnrichOptions) -> Enriched:
+    """What would be asked, what was done, or how many questions were written to which file.
 
-    They go to enrichment.jsonl in the folder of skills, or to the file that the setting enrichment
-    names. Stopped with Ctrl-C, it goes on with the next run. Exit code 1 when skills are left.
+    Args:
+        load: reads the skills or tools, once the options have been checked.
+        settings: of which ``enrichment`` names the file that is written.
     """
-    settings = read_settings()
-    return lambda: read_catalog(folders, settings), settings
-
-
-def _enrich(load: Callable[[], Catalog], settings: Settings, options: EnrichOptions) -> Enriched:
-    """What would be asked, what was done, or how many questions were written to which file."""
     from router.enrichment.asking import plan_of
     from router.enrichment.exchange import questions
 
@@ -226,3 +201,14 @@ def _import(catalog: Catalog, file: Path, settings: Settings) -> EnrichmentRepor
         raise ConfigurationError(f"--import {file}: {error}") from error
     with one_writer(settings.state_dir):
         return take_answers(catalog, data.split(b"\n"), source=file, file=settings.enrichment)
+
+
+@prints(show_enriched, failed=is_unfinished)
+def enrich_skills(folders: SkillFolders = None, *, options: EnrichOptions) -> Any:
+    """Have the configured LLM write requests for skills that have none, or have changed since.
+
+    They go to enrichment.jsonl in the folder of skills, or to the file that the setting enrichment
+    names. Stopped with Ctrl-C, it goes on with the next run. Exit code 1 when skills are left.
+    """
+    settings = read_settings()
+    return enrich(lambda: read_catalog(folders, settings), settings, options)

@@ -61,7 +61,7 @@ def mcp(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help='Serve the tools of the servers in this file, {"mcpServers": {…}}; they are started.',
+            help='Serve the tools of these servers, {"mcpServers": {…}}, which are started.',
         ),
     ] = None,
     pin: Annotated[

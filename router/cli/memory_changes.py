@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from router.cli import output
-from router.cli.commands import Project, Session, User, Work, memory_command
+from router.cli.commands import Whose, Work, memory_command
 from router.cli.options import or_standard_input
 
 if TYPE_CHECKING:
@@ -76,22 +77,20 @@ def save_memory(
             help="A question that it answers, in other words than its own; may be repeated.",
         ),
     ] = None,
-    user: User = None,
-    project: Project = None,
-    session: Session = None,
+    *,
+    whose: Whose,
 ) -> Work:
     """Remember something: in a memory file, or with --layer in a memory layer."""
     from router.service.memory import scope_of
 
     given = dict(map(_pair, attributes or ()))
-    whose = (user, project, session)
-    of_layer = layer is not None or whose != (None, None, None)
+    of_layer = layer is not None or whose != Whose()
     return lambda memory, _: memory.save(
         content,
         name=name,
         tags=tags or (),
         layer=layer,
-        scope=scope_of(memory.settings, *whose) if of_layer else None,
+        scope=scope_of(memory.settings, *astuple(whose)) if of_layer else None,
         type=kind,
         created=created,
         attributes=given,

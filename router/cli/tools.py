@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from router.cli import output
 from router.cli.commands import prints
-from router.cli.enrich import enriches
+from router.cli.enrich import EnrichOptions, enrich, is_unfinished, show_enriched
 from router.cli.options import left_out_in_words, open_router, read_settings
 from router.errors import ConfigurationError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
@@ -24,22 +25,58 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List, search and check the tools of an agent.", no_args_is_help=True)
 
-FromFile: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--from", metavar="FILE", help="JSON list of OpenAI, Anthropic or MCP tools."),
-]
-FromOpenApi: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--openapi", metavar="FILE", help="OpenAPI description, of which each operation is a tool."
-    ),
-]
-FromServers: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--mcp", metavar="FILE", help='File of MCP servers, {"mcpServers": {…}}; they are started.'
-    ),
-]
+
+@dataclass(frozen=True)
+class ToolFiles:
+    """The options that say where the tools are."""
+
+    file: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="JSON list of OpenAI, Anthropic or MCP tools."),
+    ] = None
+    openapi: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="OpenAPI description; each operation is a tool."),
+    ] = None
+    servers: Annotated[
+        Path | None,
+        typer.Option(
+            "--mcp",
+            metavar="FILE",
+            help='File of MCP servers, {"mcpServers": {…}}; they are started.',
+        ),
+    ] = None
+
+    @contextmanager
+    def opened(self) -> Iterator[list[SkillSource]]:
+        """The sources that are named, open while the block runs."""
+        from router.tools.files import OpenApi, ToolsFile
+
+        found: list[SkillSource] = []
+        if self.file is not None:
+            found.append(ToolsFile(self.file))
+        if self.openapi is not None:
+            found.append(OpenApi(self.openapi))
+        if self.servers is None:
+            if not found:
+                raise ConfigurationError("name the tools: --from, --openapi or --mcp")
+            yield found
+            return
+        from router.tools.servers import McpServers
+
+        with McpServers(self.servers) as started:
+            yield [*found, started]
+
+    def catalog(self, *, enrichment: Path | None = None) -> Catalog:
+        """The tools, with the requests that ``enrichment`` holds for them if it is there."""
+        from router.skills.catalog import merge_sources, read_own_enrichments
+
+        known = enrichment if enrichment is not None and enrichment.exists() else None
+        with self.opened() as sources:
+            return merge_sources(
+                [(source, source.read()) for source in sources],
+                enrichments=read_own_enrichments(known),
+            )
 
 
 def _show_list(tools: list[dict[str, Any]]) -> None:
@@ -49,11 +86,9 @@ def _show_list(tools: list[dict[str, Any]]) -> None:
 
 @app.command("list")
 @prints(_show_list)
-def list_tools(
-    file: FromFile = None, openapi: FromOpenApi = None, servers: FromServers = None
-) -> list[dict[str, Any]]:
+def list_tools(tools: ToolFiles) -> list[dict[str, Any]]:
     """List the tools with what they do."""
-    catalog = _catalog(file, openapi, servers)
+    catalog = tools.catalog()
     if catalog.left_out:
         output.warn(f"{left_out_in_words(catalog)}; see: router tools check")
     return [
@@ -72,14 +107,12 @@ def _show_ranked(found: dict[str, Any]) -> None:
 @prints(_show_ranked)
 def search_tools(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What is needed.")],
-    file: FromFile = None,
-    openapi: FromOpenApi = None,
-    servers: FromServers = None,
+    tools: ToolFiles,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Tools shown at most.")] = 10,
 ) -> dict[str, Any]:
     """Rank the tools for a request, with what would be decided."""
     check_text("query", query, MAX_REQUEST_CHARACTERS)
-    with _sources(file, openapi, servers) as sources:
+    with tools.opened() as sources:
         found = asyncio.run(_rank(sources, query, limit))
     return {
         "decision": found.decision.value,
@@ -104,9 +137,7 @@ def _show_checked(found: dict[str, Any]) -> None:
 @app.command("check")
 @prints(_show_checked, failed=lambda found: found["faults"] or found["changes"])
 def check_tools(
-    file: FromFile = None,
-    openapi: FromOpenApi = None,
-    servers: FromServers = None,
+    tools: ToolFiles,
     pin: Annotated[
         Path | None,
         typer.Option(
@@ -117,7 +148,7 @@ def check_tools(
 ) -> dict[str, Any]:
     """Report tools that cannot be used, and with --pin those that are not what was approved. Exit
     code 1 when there is one."""
-    catalog = _catalog(file, openapi, servers)
+    catalog = tools.catalog()
     changes: list[str] = []
     if pin is not None:
         from router.tools.pins import changes_since, read_pins, write_pins
@@ -132,64 +163,24 @@ def check_tools(
 
 
 @app.command("enrich")
-@enriches
+@prints(show_enriched, failed=is_unfinished)
 def enrich_tools(
     to: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where the requests are kept: enrichment.jsonl.")
+        Path,
+        typer.Option("--to", metavar="FILE", help="Where the requests are kept: enrichment.jsonl."),
     ],
-    file: FromFile = None,
-    openapi: FromOpenApi = None,
-    servers: FromServers = None,
-) -> tuple[Callable[[], Any], Any]:
+    tools: ToolFiles,
+    options: EnrichOptions,
+) -> Any:
     """Have the configured LLM write requests for tools that have none, or have changed since.
 
     A router reads them with SemanticRouter.from_tools(tools, enrichment=FILE), or by the setting
     enrichment. Stopped with Ctrl-C, it goes on with the next run. Exit code 1 when tools are left.
     """
     settings = read_settings(enrichment=to.absolute())
-    return lambda: _catalog(file, openapi, servers, enrichment=to), settings
+    return enrich(lambda: tools.catalog(enrichment=to), settings, options)
 
 
 async def _rank(sources: list[SkillSource], query: str, limit: int) -> RankedSkills:
     async with open_router(None, read_settings(), sources=sources) as router:
         return await router.rank(query, limit=limit)
-
-
-def _catalog(
-    file: Path | None,
-    openapi: Path | None,
-    servers: Path | None,
-    *,
-    enrichment: Path | None = None,
-) -> Catalog:
-    from router.skills.catalog import merge_sources, read_own_enrichments
-
-    known = enrichment if enrichment is not None and enrichment.exists() else None
-    with _sources(file, openapi, servers) as sources:
-        return merge_sources(
-            [(source, source.read()) for source in sources],
-            enrichments=read_own_enrichments(known),
-        )
-
-
-@contextmanager
-def _sources(
-    file: Path | None, openapi: Path | None, servers: Path | None
-) -> Iterator[list[SkillSource]]:
-    """The sources that the options name, open while the block runs."""
-    from router.tools.files import OpenApi, ToolsFile
-
-    found: list[SkillSource] = []
-    if file is not None:
-        found.append(ToolsFile(file))
-    if openapi is not None:
-        found.append(OpenApi(openapi))
-    if servers is None:
-        if not found:
-            raise ConfigurationError("name the tools: --from, --openapi or --mcp")
-        yield found
-        return
-    from router.tools.servers import McpServers
-
-    with McpServers(servers) as started:
-        yield [*found, started]

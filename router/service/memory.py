@@ -346,26 +346,15 @@ class MemoryService:
 
     async def save(self, asked: SaveArguments) -> Saved:
         """Remember a text."""
-        scoped = (asked.user, asked.project, asked.session) != (None, None, None)
-        saving = self._memory.save(
-            asked.content,
-            name=asked.name,
-            tags=asked.tags,
-            layer=asked.layer,
-            # A file has none; one that was asked for is passed on, to be refused with the reason.
-            scope=self._scope(asked) if asked.layer is not None or scoped else None,
-            type="note" if asked.type is None else asked.type,
-            created=asked.created,
-            attributes=None
-            if asked.attributes is None
-            else {
+        given = {name: value for name, value in self._given(asked).items() if value is not None}
+        if asked.attributes is not None:
+            given["attributes"] = {
                 key: tuple(value) if isinstance(value, list) else value
                 for key, value in asked.attributes.items()
-            },
-            supersede=asked.supersede,
-            questions=asked.questions,
-        )
-        done = await self._told(saving)
+            }
+        if (asked.layer, asked.user, asked.project, asked.session) == (None,) * 4:
+            del given["scope"]  # a file has none; one that was asked for is refused with the reason
+        done = await self._told(self._memory.save(**given))
         return Saved(
             name=done.name,
             layer=done.layer,
