@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from opentelemetry.trace import TracerProvider
+from starlette.requests import Request
+from starlette.responses import Response
 
 from router.events import Degraded, Event, Events, Recovered
 from router.http.caller import Callers
@@ -12,21 +17,13 @@ from router.http.decisions import DecisionLog
 from router.http.limits import Places
 from router.http.metrics import Metrics
 from router.http.narrowing import Narrowing
+from router.http.siblings import Siblings
 from router.http.stream import EventStream
+from router.memory.memory import Memory
+from router.router import SemanticRouter
 from router.service.memory import MemoryService
 from router.service.service import Service
 from router.tracing import Spans
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from opentelemetry.trace import TracerProvider
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from router.http.siblings import Siblings
-    from router.memory.memory import Memory
-    from router.router import SemanticRouter
 
 
 class Api:

@@ -7,7 +7,7 @@ it, and then the service. Whatever is refused is a problem of ``router/http/prob
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from router.http.api import Api
 from router.http.caller import LOCAL, Caller, OwnersOnly
@@ -39,10 +40,6 @@ from router.web.names import NamesChecked
 from router.web.problems import problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
     from router.mcp.http import McpApp
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]

@@ -12,20 +12,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from router.errors import ConfigurationError
 from router.http.keys import Key, KeyFile, Right, digest_of
+from router.http.limits import Places
 from router.http.problems import Refused
 from router.web.names import NamesChecked, bearer_token
 from router.web.problems import problem
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from router.http.limits import Places
 
 _log: Final = logging.getLogger(__name__)
 

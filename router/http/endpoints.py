@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from http import HTTPStatus
 from inspect import getdoc
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     BaseModel,
@@ -30,15 +30,13 @@ from router.http.api import Api
 from router.http.caller import Caller
 from router.http.keys import Right
 from router.http.problems import Refused, faults_of
+from router.router import SemanticRouter
 from router.service.explaining import Explanation
 from router.service.memory import MemoryService
 from router.service.schemas import shapes_of
 from router.service.service import Service
 from router.service.shapes import Arguments, LoadArguments, LoadedSkill, NoArguments, RouteArguments
 from router.tools.folder import ToolFolder, routed_name
-
-if TYPE_CHECKING:
-    from router.router import SemanticRouter
 
 MAX_BATCH: Final = 1_000
 """How many requests a batch may hold."""

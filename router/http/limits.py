@@ -13,16 +13,14 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
 
 from router.http.problems import Refused
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 MAX_FIELDS: Final = 50

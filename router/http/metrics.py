@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -29,9 +29,7 @@ from router.events import (
     Routed,
 )
 from router.result import Outcome
-
-if TYPE_CHECKING:
-    from router.service.service import Service
+from router.service.service import Service
 
 MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 """The variable by which ``prometheus_client`` knows, when it is imported, that several processes

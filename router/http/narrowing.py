@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from router.http.caller import Caller
 from router.http.problems import Refused
 from router.request import Group
+from router.service.service import Service
+from router.skills.catalog import Catalog
 from router.tools.folder import SKILLS, namespace_of
-
-if TYPE_CHECKING:
-    from router.http.caller import Caller
-    from router.service.service import Service
-    from router.skills.catalog import Catalog
 
 
 class Narrowing:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
 
 from router.errors import (
     ConfigurationError,
@@ -23,10 +25,6 @@ from router.errors import (
 )
 from router.plain_json import faults_in
 from router.web.problems import Fault, problem
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 _log: Final = logging.getLogger(__name__)
 

@@ -13,14 +13,12 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import httpx
+from starlette.datastructures import Headers
 from starlette.responses import Response
-
-if TYPE_CHECKING:
-    from starlette.datastructures import Headers
 
 HEADER: Final = "router-worker"
 """Holds the server's secret where one worker asks another."""

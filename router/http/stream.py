@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
@@ -26,10 +26,8 @@ from router.events import (
     Routed,
 )
 from router.http.problems import Refused
+from router.http.siblings import Siblings
 from router.plain_json import plain_json
-
-if TYPE_CHECKING:
-    from router.http.siblings import Siblings
 
 PATH: Final = "/v1/events"
 MAX_LISTENERS: Final = 32

@@ -7,15 +7,13 @@ passed on to exactly the tool that it names; the answer comes back as the server
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcp.server.lowlevel.server import Server
 
 from router.mcp.tool import Tool, ToolSet
+from router.service.gateway import ToolGateway
 from router.version import package_version
-
-if TYPE_CHECKING:
-    from router.service.gateway import ToolGateway
 
 NAME: Final = "cascade-router-gateway"
 TITLE: Final = "Cascade Router, tools of many servers"

@@ -16,12 +16,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 from weakref import WeakSet
 
 import mcp_types as types
 from mcp.server.caching import CacheHint
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
     ListenHandler,
@@ -34,19 +37,13 @@ from mcp.server.subscriptions import (
 from router.mcp.hello import CACHE_SCOPE, NAME, TITLE, instructions
 from router.mcp.skills_extension import FRESH_MS, SkillResources
 from router.mcp.tools import Tools, named_skills
+from router.memory.memory import Memory
+from router.router import SemanticRouter
 from router.service.service import Service
+from router.skills.changes import CatalogChange
 from router.skills.discovery import SKILL_FILE
 from router.skills.files import uri_of
 from router.version import package_version
-
-if TYPE_CHECKING:
-    from mcp.server.connection import Connection
-    from mcp.server.context import ServerRequestContext
-    from mcp.server.models import InitializationOptions
-
-    from router.memory.memory import Memory
-    from router.router import SemanticRouter
-    from router.skills.changes import CatalogChange
 
 NOTIFY_SECONDS: Final = 5.0
 """How long a notification waits for a client to read. After that the client misses it, and the

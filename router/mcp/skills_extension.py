@@ -21,15 +21,19 @@ import math
 import mimetypes
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import mcp_types as types
 import yaml
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from router.errors import ManifestError
 from router.mcp.hello import CACHE_SCOPE, SKILLS_EXTENSION
+from router.router import SemanticRouter
+from router.skills.catalog import Catalog
 from router.skills.diagnostics import Report, Severity
 from router.skills.discovery import SKILL_FILE
 from router.skills.files import (
@@ -43,15 +47,7 @@ from router.skills.files import (
     uri_of,
 )
 from router.skills.frontmatter import Node, split_manifest
-from router.skills.manifest import NAME_LIMIT, NAME_PATTERN
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-    from mcp.server.lowlevel.server import Server
-
-    from router.router import SemanticRouter
-    from router.skills.catalog import Catalog
-    from router.skills.manifest import SkillManifest
+from router.skills.manifest import NAME_LIMIT, NAME_PATTERN, SkillManifest
 
 FRESH_MS: Final = 5_000
 """How long a client may keep a listing; changes are announced to those that listen."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import mcp_types as types
 
 from router.mcp.tool import Tool, ToolSet
+from router.memory.memory import Memory
 from router.service.memory import MemoryService, RecallAnswer
 from router.service.schemas import input_schema
 from router.service.service import Service, offered_names
 from router.service.shapes import LoadedSkill
-
-if TYPE_CHECKING:
-    from router.memory.memory import Memory
-    from router.skills.catalog import Catalog
+from router.skills.catalog import Catalog
 
 MAX_LISTED_SKILLS: Final = 50
 """``load_skill`` names the skills in its schema up to this number. Beyond it the names would cost

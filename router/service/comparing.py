@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from router.bounded.toml import load_toml
 from router.errors import ConfigurationError, InvalidRequest
@@ -25,12 +25,10 @@ from router.evaluation import (
     summarise,
 )
 from router.request import Request
+from router.router import SemanticRouter
 from router.settings import Settings
 from router.skills.discovery import existing_root
 from router.trust import needing_trust
-
-if TYPE_CHECKING:
-    from router.router import SemanticRouter
 
 MAX_ROWS: Final = 500
 
@@ -182,8 +180,6 @@ def compared(
 async def _judge(
     rows: Sequence[LabelledRequest], settings: Settings, roots: Sequence[Path]
 ) -> list[Judgement]:
-    from router.router import SemanticRouter
-
     async with SemanticRouter(settings, roots=roots) as router:
         return [judgement async for judgement in evaluate(router, rows)]
 

@@ -8,17 +8,15 @@ one skill over another can be split into them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from router.request import Request
-from router.result import Number
+from router.result import Number, RoutingResult
+from router.retrieval.index import SkillIndex
+from router.retrieval.matches import Match
+from router.retrieval.scoring import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
 from router.stages.followup import reading_of
 from router.stages.retrieval import ranked
-
-if TYPE_CHECKING:
-    from router.result import RoutingResult
-    from router.retrieval.index import SkillIndex
-    from router.retrieval.matches import Match
 
 PARTS: Final = ("wording", "meaning", "examples")
 """What a score is made of: words in common (BM25F), the encoder's cosine, and how near the skill's
@@ -124,8 +122,6 @@ def _role_of(name: str, result: RoutingResult) -> str:
 
 def _weighted(match: Match) -> tuple[float, float, float]:
     """The parts of a skill's score, in the order of ``PARTS``."""
-    from router.retrieval.scoring import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
-
     return (
         LEXICAL_WEIGHT * match.lexical,
         DENSE_WEIGHT * match.cosine,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
@@ -16,17 +16,14 @@ from pydantic import BaseModel, Field
 from router.errors import SourceError, UnknownSkill
 from router.request import MAX_REQUEST_CHARACTERS
 from router.result import Decision
+from router.router import SemanticRouter
 from router.service.service import Service
 from router.service.shapes import Arguments, RouteArguments
+from router.skills.catalog import Catalog
 from router.skills.manifest import MAX_KEPT_NAME
 from router.tools.arguments import check_arguments
 from router.tools.pins import names_of
-from router.tools.servers import RemoteTool
-
-if TYPE_CHECKING:
-    from router.router import SemanticRouter
-    from router.skills.catalog import Catalog
-    from router.tools.servers import McpServers
+from router.tools.servers import McpServers, RemoteTool
 
 MAX_FOUND: Final = 50
 CALL_SECONDS: Final = 60.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
@@ -16,6 +16,7 @@ from router.breaker import STATE_WORDS
 from router.events import Events, OptionalPart, Recalled
 from router.memory.contexts.assembler import MAX_BUDGET_TOKENS
 from router.memory.layers import WRITABLE
+from router.memory.memory import Memory
 from router.memory.model import (
     MAX_CONTENT_CHARACTERS,
     MAX_QUERY_CHARACTERS,
@@ -30,10 +31,7 @@ from router.memory.services.unified import MAX_QUERY as MAX_SEARCHED_CHARACTERS
 from router.memory.texts.questions import MAX_QUESTIONS, QUESTIONS
 from router.plain_json import plain_json
 from router.service.shapes import Arguments, FromAttributes, NoArguments
-
-if TYPE_CHECKING:
-    from router.memory.memory import Memory
-    from router.settings import Settings
+from router.settings import Settings
 
 T = TypeVar("T")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -12,13 +13,11 @@ import httpx
 from router.bounded.replies import RefusedReply, blocking_reply_bounds
 from router.concurrency.loop_thread import ClosedByBlock
 from router.errors import ConfigurationError, InvalidRequest, RouterError
+from router.request import Turn
 from router.result import RoutingResult
 from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from router.request import Turn
     from router.service.explaining import Explanation
 
 T = TypeVar("T")

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from cachetools import LRUCache
 
@@ -21,6 +22,8 @@ from router.errors import ConfigurationError, SourceError, StoreError, UnknownSk
 from router.ranking import RankedSkills, rank
 from router.request import Request, Turn
 from router.result import RoutingResult
+from router.retrieval.index import SkillIndex
+from router.router import SemanticRouter
 from router.service.explaining import Explanation, explain
 from router.service.shapes import (
     MAX_FAILURES,
@@ -49,20 +52,13 @@ from router.service.shapes import (
     SkillCounts,
     Why,
 )
+from router.skills.catalog import Catalog
 from router.skills.discovery import SKILL_FILE
 from router.skills.files import NotServed, list_files, uri_of
 from router.skills.registry import SkillRegistry
 from router.stages.answers import LocalAnswers
 from router.tools.source import ToolSource
 from router.version import package_version
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from router.retrieval.index import SkillIndex
-    from router.router import SemanticRouter
-    from router.skills.catalog import Catalog
 
 MAX_KEPT_TOOLS: Final = 20_000
 """How many tools are kept, of all sets together ..."""

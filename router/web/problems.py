@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from router.web.exchanges import request_id
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MEDIA_TYPE: Final = "application/problem+json"
 MAX_DETAIL_CHARACTERS: Final = 2_000

@@ -9,12 +9,11 @@ import socket
 import time
 from collections.abc import Callable, Coroutine
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from starlette.types import ASGIApp
 
 from router.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp
 
 BACKLOG: Final = 2_048
 """Connections that wait to be taken."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from router.http.keys import Right
 from router.http.playground.screens import Action, Part, Screen, Visit
+from router.router import SemanticRouter
 from router.service.shapes import RouteArguments
 from router.stages.answers import LocalAnswers
-
-if TYPE_CHECKING:
-    from router.router import SemanticRouter
-    from router.stages.exact import ExactCache
-    from router.stages.fuzzy import FuzzyCache
-    from router.stages.validation import KeptAnswer
+from router.stages.exact import ExactCache
+from router.stages.fuzzy import FuzzyCache
+from router.stages.validation import KeptAnswer
 
 SHOWN: Final = 100
 LOOKUPS: Final = 15

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from router.events import CacheLookup, Event, Learned, Reloaded, Routed
-
-if TYPE_CHECKING:
-    from router.skills.changes import CatalogChange
+from router.skills.changes import CatalogChange
 
 KEPT: Final = 50
 """Events of each kind."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from router.http.api import Api
 from router.http.limits import read_form, read_json
 from router.http.playground import caches, compare, learning, memory, skills, trying
 from router.http.playground.journal import Journal
@@ -19,9 +20,6 @@ from router.http.playground.screens import Action, Part, Screen, Visit
 from router.http.playground.session import COOKIE, Sessions, from_this_site
 from router.http.problems import Refused, problem_of
 from router.web.problems import Problem, problem
-
-if TYPE_CHECKING:
-    from router.http.api import Api
 
 SCREENS: Final = (
     trying.SCREEN,

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from starlette.responses import Response
 
-if TYPE_CHECKING:
-    from router.http.api import Api
-    from router.http.caller import Caller
-    from router.http.keys import Right
-    from router.http.playground.journal import Journal
+from router.http.api import Api
+from router.http.caller import Caller
+from router.http.keys import Right
+from router.http.playground.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)

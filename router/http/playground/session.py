@@ -13,15 +13,14 @@ import hashlib
 import hmac
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from router.http.caller import Caller, Callers
 from router.http.keys import digest_of
 from router.http.problems import Refused
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 COOKIE: Final = "router_session"
 SESSION_SECONDS: Final = 12 * 3600

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from router.events import Routed
 from router.http.keys import Right
 from router.http.playground.screens import Action, Part, Screen, Visit
+from router.result import RoutingResult
 from router.service.explaining import PARTS
 from router.service.shapes import FeedbackArguments, RouteArguments
-
-if TYPE_CHECKING:
-    from router.events import Routed
-    from router.result import RoutingResult
 
 LATEST: Final = 12
 """Earlier answers that the page lists."""
