@@ -120,7 +120,7 @@ class Endpoint:
     """One method of one path.
 
     Attributes:
-        request: the method and the path.
+        path: with its arguments in braces.
         right: what the caller must be allowed to do.
         work: what is done for a caller. Its signature says what is asked and answered, and its
             docstring what it is.
@@ -132,7 +132,8 @@ class Endpoint:
         body_names: whether the body names something that must be there.
     """
 
-    request: str
+    method: Literal["GET", "POST", "PUT", "DELETE"]
+    path: str
     right: Right
     work: Callable[[Api, Caller, Any], Any]
     pieces: type | None = None
@@ -141,16 +142,6 @@ class Endpoint:
     etag: bool = False
     of_one_worker: bool = False
     body_names: bool = False
-
-    @cached_property
-    def method(self) -> str:
-        """GET, POST, PUT or DELETE."""
-        return self.request.split()[0]
-
-    @cached_property
-    def path(self) -> str:
-        """With its arguments in braces."""
-        return self.request.split()[1]
 
     @cached_property
     def summary(self) -> str:
@@ -297,32 +288,33 @@ def _events(api: Api, _caller: Caller, _asked: NoArguments) -> AsyncGenerator[by
 
 
 ENDPOINTS: Final = (
-    Endpoint("POST /v1/route", Right.ROUTE, _asked(Service.route)),
-    Endpoint("POST /v1/route/explain", Right.ROUTE, _explain),
-    Endpoint("POST /v1/route/batch", Right.ROUTE, _batch, BatchLine, "application/jsonl"),
-    Endpoint("POST /v1/rank", Right.ROUTE, _asked(Service.rank)),
-    Endpoint("GET /v1/skills", Right.ROUTE, _asked(Service.find), etag=True),
-    Endpoint("GET /v1/skills/{name}", Right.ROUTE, _load, etag=True),
+    Endpoint("POST", "/v1/route", Right.ROUTE, _asked(Service.route)),
+    Endpoint("POST", "/v1/route/explain", Right.ROUTE, _explain),
+    Endpoint("POST", "/v1/route/batch", Right.ROUTE, _batch, BatchLine, "application/jsonl"),
+    Endpoint("POST", "/v1/rank", Right.ROUTE, _asked(Service.rank)),
+    Endpoint("GET", "/v1/skills", Right.ROUTE, _asked(Service.find), etag=True),
+    Endpoint("GET", "/v1/skills/{name}", Right.ROUTE, _load, etag=True),
     Endpoint(
-        "PUT /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, put_tool, body="definition"
+        "PUT", "/v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, put_tool, body="definition"
     ),
-    Endpoint("DELETE /v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, delete_tool),
-    Endpoint("GET /v1/decisions/{id}", Right.ROUTE, _find_decision, of_one_worker=True),
+    Endpoint("DELETE", "/v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, delete_tool),
+    Endpoint("GET", "/v1/decisions/{id}", Right.ROUTE, _find_decision, of_one_worker=True),
     Endpoint(
-        "POST /v1/decisions/{id}/feedback",
+        "POST",
+        "/v1/decisions/{id}/feedback",
         Right.FEEDBACK,
         _asked(Service.feedback),
         of_one_worker=True,
     ),
-    Endpoint("POST /v1/cache/test", Right.ROUTE, _asked(Service.test_cache)),
-    Endpoint("POST /v1/cache/forget", Right.FEEDBACK, _asked(Service.forget)),
-    Endpoint("GET /v1/status", Right.MANAGE, _asked(Service.status)),
-    Endpoint("GET /v1/learning", Right.MANAGE, _asked(Service.learning)),
-    Endpoint("GET /v1/events", Right.MANAGE, _events, str, "text/event-stream"),
-    Endpoint("POST /v1/memory/recall", Right.MEMORY, _remembered(MemoryService.recall)),
-    Endpoint("POST /v1/memory/context", Right.MEMORY, _remembered(MemoryService.assemble)),
+    Endpoint("POST", "/v1/cache/test", Right.ROUTE, _asked(Service.test_cache)),
+    Endpoint("POST", "/v1/cache/forget", Right.FEEDBACK, _asked(Service.forget)),
+    Endpoint("GET", "/v1/status", Right.MANAGE, _asked(Service.status)),
+    Endpoint("GET", "/v1/learning", Right.MANAGE, _asked(Service.learning)),
+    Endpoint("GET", "/v1/events", Right.MANAGE, _events, str, "text/event-stream"),
+    Endpoint("POST", "/v1/memory/recall", Right.MEMORY, _remembered(MemoryService.recall)),
+    Endpoint("POST", "/v1/memory/context", Right.MEMORY, _remembered(MemoryService.assemble)),
     Endpoint(
-        "POST /v1/memory/save", Right.MEMORY, _remembered(MemoryService.save), body_names=True
+        "POST", "/v1/memory/save", Right.MEMORY, _remembered(MemoryService.save), body_names=True
     ),
-    Endpoint("GET /v1/memory/status", Right.MEMORY, _remembered(MemoryService.status)),
+    Endpoint("GET", "/v1/memory/status", Right.MEMORY, _remembered(MemoryService.status)),
 )
