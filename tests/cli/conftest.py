@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cascade import own_machine
+from cli.results import Run
 from served import environment_of, started
 from typer.testing import CliRunner, Result
 
@@ -73,7 +74,7 @@ def clean_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run() -> Callable[..., Result]:
+def run() -> Run:
     """Runs a command in this process."""
 
     def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:
@@ -83,7 +84,7 @@ def run() -> Callable[..., Result]:
 
 
 @pytest.fixture
-def route(run: Callable[..., Result], skills: Path) -> Callable[..., Result]:
+def route(run: Run, skills: Path) -> Run:
     """Routes over the five skills."""
 
     def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:
@@ -103,7 +104,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def memory(run: Callable[..., Result], patient: None) -> Callable[..., Result]:
+def memory(run: Run, patient: None) -> Run:
     """Runs a memory command that must succeed, as Ada in the project shop."""
 
     def invoke(*arguments: object, stdin: str | bytes | None = None) -> Result:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from typer.testing import Result
+
+Run: TypeAlias = Callable[..., Result]
+"""Runs a command."""
 
 
 def parsed(result: Result) -> Any:
@@ -25,6 +28,6 @@ def ids(answer: dict[str, Any]) -> list[str]:
     return [item["id"] for item in answer["items"]]
 
 
-def save(memory: Callable[..., Result], name: str, text: str, layer: str, *more: str) -> None:
+def save(memory: Run, name: str, text: str, layer: str, *more: str) -> None:
     """Save an item of a name to a memory layer."""
     memory("save", text, "--layer", layer, "--name", name, *more)

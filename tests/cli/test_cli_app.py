@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from cli.results import Run
 from click import Context
 from typer.main import get_command
-from typer.testing import Result
 
 from router.cli.app import app
-
-Run = Callable[..., Result]
 
 
 def every_command() -> Iterator[tuple[str, ...]]:

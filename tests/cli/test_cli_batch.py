@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.results import Run
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import Result
 
 from router.cli.batch import MAX_LINE_BYTES, Line, parse_line, read_lines, route_arguments
 from router.errors import InvalidRequest
 from router.request import Request, Turn
 
-Run = Callable[..., Result]
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
-
-Run = Callable[..., Result]
+from cli.results import Run
 
 
 def cache_stats(run: Run) -> dict[str, Any]:

@@ -11,10 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli.results import parsed
-from typer.testing import Result
+from cli.results import Run, parsed
 
-Run = Callable[..., Result]
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 pytestmark = pytest.mark.usefixtures("patient")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
+from cli.results import Run
 
-Run = Callable[..., Result]
 SECRET = "sk-something-secret"  # noqa: S105 - not a real one
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from typer.testing import Result
-
-Run = Callable[..., Result]
+from cli.results import Run
 
 
 def test_the_demo_is_a_table_for_people_and_leaves_nothing_behind(run: Run, tmp_path: Path) -> None:

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 from cli.conftest import write_skill
+from cli.results import Run
 from servers.loopback import HANG, Reply
 from servers.openai_server import OpenAIServer, completion, error
-from typer.testing import Result
 
 from router.skills.enrichment import read_enrichment
 
-Run = Callable[..., Result]
 ANSWER = json.dumps({"requests": ["do the thing that I want"], "near_misses": []})
 
 

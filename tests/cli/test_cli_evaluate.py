@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
-
-Run = Callable[..., Result]
+from cli.results import Run
 
 ROWS: tuple[dict[str, Any], ...] = (
     {"request": "commit my changes and push them", "skills": ["git"], "kind": "direct"},

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
+from cli.results import Run
 from rich.cells import cell_len
-from typer.testing import Result
-
-Run = Callable[..., Result]
-
 
 LONG = "commit my changes and push them " + "with a good message " * 30
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
+from cli.results import Run
 
 from router.skills.discovery import shipped_skills_root
-
-Run = Callable[..., Result]
 
 FINE = "Turns meeting recordings into minutes with owners and dates. Use after a recorded call."
 NO_WHEN = "Turns meeting recordings into minutes with owners, dates and open questions."

@@ -6,16 +6,11 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from cli.results import ids, parsed, save, write_file
-from typer.testing import Result
-
-Run = Callable[..., Result]
-
+from cli.results import Run, ids, parsed, save, write_file
 
 TOKEN = "fg-something-secret"  # noqa: S105 - not a real one
 ESCAPE = "\x1b]0;owned\x07"
@@ -242,7 +237,7 @@ def test_a_folder_of_memories_that_cannot_be_made_is_named_by_its_setting(
     assert "(setting memory.directory)" in result.stderr
 
 
-def test_a_layer_that_works_is_called_ok(memory: Callable[..., Result]) -> None:
+def test_a_layer_that_works_is_called_ok(memory: Run) -> None:
     rows = [line.split() for line in memory("status").stdout.splitlines()]
     assert ["session", "ok"] in [row[:2] for row in rows]
 

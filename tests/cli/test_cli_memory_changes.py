@@ -12,13 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from cli.results import ids, parsed, save, write_file
+from cli.results import Run, ids, parsed, save, write_file
 from servers.forgetful_server import ForgetfulServer
-from typer.testing import Result
 
 from router.memory.contexts.documents import SAVING_BATCH
 
-Run = Callable[..., Result]
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 pytestmark = pytest.mark.usefixtures("patient")

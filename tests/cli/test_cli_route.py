@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
+from cli.results import Run
 from typer.testing import Result
 
 from router.result import RoutingResult
-
-Run = Callable[..., Result]
 
 
 def parsed(result: Result) -> RoutingResult:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
-
-Run = Callable[..., Result]
+from cli.results import Run
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "get_weather", "description": "Tells the weather forecast of a city."},
