@@ -77,7 +77,7 @@ class Api:
         """Whether another worker of this server asks."""
         return self.siblings is not None and self.siblings.is_one(request.headers)
 
-    async def told_by_another(
+    async def answer_of_sibling(
         self, request: Request, decision: str, given: Mapping[str, Any] | None
     ) -> Response | None:
         """What another worker says about a decision that this one does not know; None where nobody

@@ -133,7 +133,7 @@ def _guarded(api: Api, handler: Handler) -> Handler:
 
     async def handle(request: Request) -> Response:
         try:
-            with api.places.refusing_the_last():
+            with api.places.refusing_when_stopped():
                 return await handler(request)
         except ClientDisconnect:  # in the middle of its body: nobody reads the answer
             return Response(status_code=400)
@@ -158,7 +158,7 @@ def _handler(api: Api, endpoint: Endpoint) -> Handler:
         asking.set(caller)
         if endpoint.of_one_worker:
             rest = {name: given[name] for name in given if name not in endpoint.in_path} or None
-            told = await api.told_by_another(request, asked.id, rest)
+            told = await api.answer_of_sibling(request, asked.id, rest)
             if told is not None:
                 return told
         if endpoint.pieces is not None:

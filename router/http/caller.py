@@ -217,7 +217,7 @@ class OwnersOnly:
                     "this key may not use MCP",
                     "the tools reach all scopes: it needs a key with all rights and no scopes",
                 )
-            with self._places.refusing_the_last():
+            with self._places.refusing_when_stopped():
                 await self._app(scope, receive, passed_on)
         except Refused as error:
             if not begun:

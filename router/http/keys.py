@@ -125,13 +125,13 @@ class KeyFile:
         secret = PREFIX + secrets.token_urlsafe(32)
         created = datetime.now(UTC).isoformat(timespec="seconds")
         key = Key(secrets.token_hex(4), name, digest_of(secret), given, bound, created, seen)
-        with self._alone():
+        with self._locked():
             self._write([*self.all(), key])
         return secret
 
     def revoke(self, key_id: str) -> bool:
         """Refuse a key from now on; says whether there was one of this id."""
-        with self._alone():
+        with self._locked():
             keys = self.all()
             left = [key for key in keys if key.id != key_id]
             if len(left) < len(keys):
@@ -154,7 +154,7 @@ class KeyFile:
         return self._keys
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """No other process changes the file meanwhile: of two that did so at once, one would write
         the keys without that of the other, or with one that the other has revoked."""
         try:

@@ -112,7 +112,7 @@ class Places:
         return self._taken.total()
 
     @contextmanager
-    def refusing_the_last(self) -> Iterator[None]:
+    def refusing_when_stopped(self) -> Iterator[None]:
         """When the time to stop is over, the server cancels the requests that are still under way.
         Each is then refused with an answer, where it would otherwise end without one.
 

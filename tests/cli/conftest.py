@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cascade import own_machine
+from cascade import own_machine, write_skill
 from cli.results import Run
 from served import environment_of, started
 from typer.testing import CliRunner, Result
@@ -43,25 +43,13 @@ SKILLS = {
 }
 
 
-def write_skill(root: Path, name: str, description: str, keywords: str = "") -> Path:
-    """Write a skill; returns its file."""
-    folder = root / name
-    folder.mkdir(parents=True)
-    hints = f'metadata:\n  routing-keywords: "{keywords}"\n' if keywords else ""
-    text = (
-        f"---\nname: {name}\ndescription: {description!r}\n{hints}---\n\n# {name}\n\nDo it well.\n"
-    )
-    file = folder / "SKILL.md"
-    file.write_text(text, encoding="utf-8")
-    return file
-
-
 @pytest.fixture(scope="session")
 def skills(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of five skills that no test changes."""
     root = tmp_path_factory.mktemp("skills")
     for name, (description, keywords) in SKILLS.items():
-        write_skill(root, name, description, keywords)
+        hints = f'metadata:\n  routing-keywords: "{keywords}"'
+        write_skill(root, name, repr(description), hints)
     return root
 
 

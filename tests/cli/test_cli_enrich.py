@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli.conftest import write_skill
+from cascade import write_skill
 from cli.results import Run
 from servers.loopback import HANG, Reply
 from servers.openai_server import OpenAIServer, completion, error

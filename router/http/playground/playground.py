@@ -79,7 +79,7 @@ class _Pages:
 
         async def handle(request: Request) -> Response:
             try:
-                with self._api.places.refusing_the_last():
+                with self._api.places.refusing_when_stopped():
                     return await self._answer(request, screen, action)
             except Exception as error:  # noqa: BLE001 - a bug is told, too
                 return await self._problem(request, screen, error)
@@ -98,7 +98,7 @@ class _Pages:
             from_this_site(request)
             given = await read_form(request)
         if (decision := request.path_params.get("id")) is not None:
-            told = await self._api.told_by_another(request, decision, given)
+            told = await self._api.answer_of_sibling(request, decision, given)
             if told is not None:
                 told.headers.update(_HEADERS)
                 return told
