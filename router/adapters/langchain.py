@@ -37,10 +37,7 @@ class ToolRouterMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ModelResponse[Any]:
         """Call the model with the tools that the conversation needs."""
-        named = _named(request)
-        turns, called = _user_turns(request.messages), _called(request.messages)
-        names = self.selector.select(turns, named, called=called)
-        return handler(_narrowed(request, named, names))
+        return handler(_narrowed(request, self.selector.select(**_asked(request))))
 
     async def awrap_model_call(
         self,
@@ -48,22 +45,27 @@ class ToolRouterMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """``wrap_model_call`` for asynchronous agents."""
-        named = _named(request)
-        turns, called = _user_turns(request.messages), _called(request.messages)
-        names = await self.selector.aselect(turns, named, called=called)
-        return await handler(_narrowed(request, named, names))
+        return await handler(_narrowed(request, await self.selector.aselect(**_asked(request))))
 
 
-def _named(request: ModelRequest[Any]) -> dict[str, object]:
+def _asked(request: ModelRequest[Any]) -> dict[str, Any]:
+    """What the selector is asked for a call of the model."""
+    messages = request.messages
+    return {
+        "turns": _user_turns(messages),
+        "offered": _named(request),
+        "called": _called(messages),
+    }
+
+
+def _named(request: ModelRequest[Any]) -> dict[str, Any]:
     return {tool.name: tool for tool in request.tools if not isinstance(tool, dict)}
 
 
-def _narrowed(
-    request: ModelRequest[Any], named: dict[str, object], names: list[str]
-) -> ModelRequest[Any]:
+def _narrowed(request: ModelRequest[Any], names: list[str]) -> ModelRequest[Any]:
+    named = _named(request)
     providers = [tool for tool in request.tools if isinstance(tool, dict)]
-    tools: list[Any] = [*providers, *(named[name] for name in names)]
-    return request.override(tools=tools)
+    return request.override(tools=[*providers, *(named[name] for name in names)])
 
 
 def _user_turns(messages: list[Any]) -> list[str]:

@@ -49,15 +49,11 @@ class OpenAITools(ToolDefinitions):
     def select(self, messages: Iterable[object]) -> list[Mapping[str, Any]]:
         """The tools to send with these messages: the same objects, those of earlier turns first.
         A text alone, which the Responses API takes as its input, is one message of the user."""
-        messages = _listed(messages)
-        called = called_tools(messages)
-        return self._given(self.selector.select(user_turns(messages), self._tools, called=called))
+        return self._given(self.selector.select(**self._asked(messages)))
 
     async def aselect(self, messages: Iterable[object]) -> list[Mapping[str, Any]]:
         """``select`` for asynchronous code."""
-        messages = _listed(messages)
-        turns, called = user_turns(messages), called_tools(messages)
-        return self._given(await self.selector.aselect(turns, self._tools, called=called))
+        return self._given(await self.selector.aselect(**self._asked(messages)))
 
     @property
     def search_tool(self) -> dict[str, Any]:
@@ -96,9 +92,11 @@ class OpenAITools(ToolDefinitions):
                 return []
         return [self._tools[name] for name in await self._found(arguments) or ()]
 
+    def _asked(self, messages: Iterable[object]) -> dict[str, Any]:
+        """What the selector is asked for these messages."""
+        text_alone = isinstance(messages, str)
+        given = [{"role": "user", "content": messages}] if text_alone else list(messages)
+        return {"turns": user_turns(given), "offered": self._tools, "called": called_tools(given)}
+
     def _given(self, names: Sequence[str]) -> list[Mapping[str, Any]]:
         return [*self._providers, *(self._tools[name] for name in names)]
-
-
-def _listed(messages: Iterable[object]) -> list[object]:
-    return [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)

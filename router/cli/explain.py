@@ -6,19 +6,13 @@ reason.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from router.cli import output
-from router.result import Decision
-from router.service.explaining import PARTS, SHOWN_TERMS
-
-if TYPE_CHECKING:
-    from router.result import RoutingResult
-    from router.service.explaining import Explanation, Weighed
+from router.result import Decision, RoutingResult
+from router.service.explaining import PARTS, SHOWN_TERMS, Explanation, Weighed
 
 MAX_CELLS = 165
 """The length of a paragraph in cells; it then takes two lines at 100 columns."""

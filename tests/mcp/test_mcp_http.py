@@ -58,21 +58,12 @@ def post(
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
+        # tests/web/test_names.py has what else a name may look like.
         ({}, 200),
-        ({"Host": "localhost:80"}, 200),
         ({"Host": "LOCALHOST:80"}, 200),
-        ({"Host": "localhost:evil.com"}, 421),
-        ({"Host": "[::1]:80"}, 200),
-        ({"Host": "127.0.0.1"}, 200),
-        ({"Host": "evil.example"}, 421),
         ({"Host": "127.0.0.1.evil.example:80"}, 421),
-        ({"Origin": "http://localhost:6274"}, 200),
-        ({"Origin": "https://127.0.0.1"}, 200),
         ({"Origin": "http://LocalHost:6274"}, 200),
-        ({"Origin": "http://localhost:evil.com"}, 403),
-        ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "http://localhost.evil.example"}, 403),
-        ({"Origin": "null"}, 403),
     ],
     ids=str,
 )
