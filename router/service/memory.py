@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
@@ -152,6 +152,9 @@ class Stored(BaseModel):
     attributes: Annotated[dict[str, Any], AfterValidator(_without_questions)]
 
 
+Memories: TypeAlias = Annotated[list[Stored], BeforeValidator(plain_json)]
+
+
 class StoredInFull(Stored):
     attributes: dict[str, Any]
 
@@ -229,19 +232,19 @@ class Saved(BaseModel):
         "failed, or off when there is none."
     )
     reason: str = Field(description="Why the service has not been told.")
-    supersedes: list[Stored] = Field(
+    supersedes: Memories = Field(
         description="Earlier memories that this one may replace; save it again with `supersede` "
         "to mark them."
     )
 
 
-class Stock(BaseModel):
-    items: list[Stored] = Field(description="Newest first.")
+class Stock(FromAttributes):
+    items: Memories = Field(description="Newest first.")
     next: str | None = Field(description="Give it as `after` for the next page; null at the end.")
 
 
-class Searched(BaseModel):
-    items: list[Stored] = Field(description="Best first.")
+class Searched(FromAttributes):
+    items: Memories = Field(description="Best first.")
     layers: SearchedPart
     files: SearchedPart
     service: SearchedPart
@@ -336,7 +339,7 @@ class MemoryService:
 
     async def search(self, asked: SearchArguments) -> Searched:
         """Search the layers, the memory files and the memory service at once."""
-        return Searched(**(await self._told(self._memory.search(**self._given(asked)))).to_dict())
+        return Searched.model_validate(await self._told(self._memory.search(**self._given(asked))))
 
     async def assemble(self, asked: AssembleArguments) -> Context:
         """Gather what memories and documents say into a text within a budget."""
@@ -363,13 +366,12 @@ class MemoryService:
 
     async def list(self, asked: ListArguments) -> Stock:
         """What the layers hold, newest first."""
-        page = await self._told(self._memory.list(**self._given(asked)))
-        return Stock(items=[Stored(**item.to_dict()) for item in page.items], next=page.next)
+        return Stock.model_validate(await self._told(self._memory.list(**self._given(asked))))
 
     async def profile(self, asked: ScopedArguments) -> Stock:
         """What is known of the user and holds now, newest first."""
         known = await self._told(self._memory.profile(scope=self._scope(asked)))
-        return Stock(items=[Stored(**item.to_dict()) for item in known], next=None)
+        return Stock.model_validate({"items": known, "next": None})
 
     async def get(self, asked: NamedArguments) -> StoredInFull:
         """One memory by its name."""
