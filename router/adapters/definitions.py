@@ -59,7 +59,7 @@ def listed(tools: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Definitions as they were given.
 
     Raises:
-        SourceError: one is none, such as a function.
+        SourceError: one of them is something else, such as a function.
     """
     given = list(tools)
     objects: list[object] = [*given]

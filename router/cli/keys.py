@@ -95,8 +95,8 @@ def key_file() -> KeyFile:
 def who_may_call(
     host: str, *, allowed: Sequence[str], secret: str | None
 ) -> tuple[Sequence[str], Callers]:
-    """Under which names a server is known, and who may call it: whoever has a key of this user's,
-    or the secret; without any of them the user of this machine.
+    """Under which names a server is known, and who may call it: those who have a key of this
+    user's, or the secret. Where there is neither, the user of this machine may.
 
     Raises:
         ConfigurationError: others can reach the address, and nobody is known or no name is.

@@ -102,8 +102,8 @@ def read_settings(
     """The effective settings; what the command line says is stronger than all other sources.
 
     Raises:
-        ConfigurationError: a setting is malformed; or a folder that is to be served, of these or
-            else of the settings, is none: a server says so before it says that it serves.
+        ConfigurationError: a setting is malformed, or a folder that is to be served does not exist.
+            A server says so before it says that it serves.
     """
     from router.settings import Settings
     from router.skills.discovery import existing_root

@@ -33,7 +33,7 @@ NOTED_EVERY_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever sent a request.
+    """Who sent a request.
 
     Attributes:
         id: of the key; ``local`` for the user of this machine.
@@ -95,7 +95,7 @@ class Caller:
 LOCAL: Final = Caller("local", ALL_RIGHTS)
 """The one user of this machine, who needs no key on its own addresses."""
 _ENVIRONMENT: Final = Caller("environment", ALL_RIGHTS)
-"""Whoever has the key that the environment gives."""
+"""Who shows the key that the environment gives."""
 
 
 class Callers:
@@ -155,7 +155,7 @@ class Callers:
             self._unknown, self._noted_at = 0, now
 
     def of_id(self, key_id: str) -> tuple[Caller, str] | None:
-        """Whose the key of this id is, and the key's digest; None when there is none any more."""
+        """The caller who has the key of this id, and the key's digest; None when it was revoked."""
         if key_id == _ENVIRONMENT.id and self._secret is not None:
             return _ENVIRONMENT, digest_of(self._secret)
         with self._reading():

@@ -55,7 +55,8 @@ class DecisionLog:
         """An answer that the caller may see.
 
         Raises:
-            Refused: there is none of this id, or it is another's: nobody learns which.
+            Refused: no answer has this id, or the answer is another caller's. Which of both it is,
+                is not told.
         """
         found = self._kept.get(decision_id)
         if found is not None and found.may_be_seen_by(caller):

@@ -180,7 +180,7 @@ class Endpoint:
 
 
 def _of(part: str, use_case: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """A use case of a part of the API, for whoever may ask for it."""
+    """A use case of a part of the API, as the work of an endpoint."""
 
     @wraps(use_case)
     def work(api: Api, _caller: Caller, asked: Any) -> Awaitable[Any]:

@@ -53,7 +53,8 @@ class Greeting:
 
     Attributes:
         file: the rest of standard input.
-        first: the first line; empty when none has been read yet, or when there is none.
+        first: the first line; empty when no line has been read yet, or when standard input is
+            closed.
         answered: the id of the request in it, if it was answered here.
     """
 

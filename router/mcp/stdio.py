@@ -79,7 +79,7 @@ async def _pass_requests(
     to_server: anyio.abc.ObjectSendStream[SessionMessage | Exception],
     outgoing: WriteStream[SessionMessage],
 ) -> None:
-    """Pass messages on; answer what is none."""
+    """Pass messages on to the server; answer lines that are no messages with an error."""
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has stopped
         async with to_server:
             async for item in incoming:

@@ -108,7 +108,7 @@ async def _compare(visit: Visit) -> Part:
 
 
 def _folders(visit: Visit, field: str) -> tuple[Path, ...]:
-    """The folders that a person names. Whoever has not all rights reads no folder of the server."""
+    """The folders that a person names. Without all rights nobody may name any."""
     named = visit.lines(field)
     if named and not visit.caller.is_unbound:
         raise Refused(

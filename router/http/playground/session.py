@@ -96,7 +96,7 @@ def from_this_site(request: Request) -> None:
     Browsers say with every such request where it comes from, and pages cannot change what they say.
 
     Raises:
-        Refused: it comes from another site's page, or from nobody knows where.
+        Refused: it comes from another site's page, or does not say where it comes from.
     """
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin", "")
