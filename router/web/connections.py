@@ -1,5 +1,5 @@
-"""Connections that send nothing, or a request bit by bit, are closed after a while. What is not HTTP
-is refused with a problem, as everything else is.
+"""Connections that send nothing, or a request bit by bit, are closed after a while. What is not
+HTTP is refused with a problem, as everything else is.
 
 uvicorn waits for the rest of a request for as long as the connection stands, so clients that never
 finish would take its places for ever.
