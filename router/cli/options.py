@@ -47,14 +47,6 @@ AllowedHosts: TypeAlias = Annotated[
 NoLLM: TypeAlias = Annotated[
     bool, typer.Option("--no-llm", help="Ask no LLM, whatever is configured.")
 ]
-ServerUrl: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--server", metavar="URL", help="Ask a router serve, and read no skills here."),
-]
-KeyVariable: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--key-env", metavar="NAME", help="Variable that holds the key for the server."),
-]
 
 
 def or_standard_input(parameter: typer.CallbackParam, value: str | None) -> str | None:

@@ -17,9 +17,7 @@ import typer
 from router.cli import output
 from router.cli.options import (
     AsJson,
-    KeyVariable,
     NoLLM,
-    ServerUrl,
     SkillFolders,
     open_router,
     read_secret,
@@ -73,8 +71,13 @@ def route(
             help="Route a line at a time, plain or JSONL, and print JSONL; - is standard input.",
         ),
     ] = None,
-    server: ServerUrl = None,
-    key_env: KeyVariable = None,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Ask a running router serve, and read no skills here."),
+    ] = None,
+    key_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Variable that holds the key for the server.")
+    ] = None,
 ) -> None:
     """Decide which skills to load for a request.
 
