@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from threading import get_ident
-from typing import Any
+from typing import Any, TypeAlias
 
 from opentelemetry.trace import TracerProvider
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from router.events import Degraded, Event, Events, Recovered
@@ -17,6 +17,7 @@ from router.http.decisions import DecisionLog
 from router.http.limits import Places
 from router.http.metrics import Metrics
 from router.http.narrowing import Narrowing
+from router.http.problems import problem_of
 from router.http.siblings import Siblings
 from router.http.stream import EventStream
 from router.memory.memory import Memory
@@ -24,6 +25,8 @@ from router.router import SemanticRouter
 from router.service.memory import MemoryService
 from router.service.service import Service
 from router.tracing import Spans
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class Api:
@@ -86,6 +89,22 @@ class Api:
             return None
         path = request.scope["path"]
         return await self.siblings.ask(request.method, path, request.headers, given)
+
+    def guarded(
+        self, handler: Handler, told: Callable[[Exception, Request], Response] = problem_of
+    ) -> Handler:
+        """A handler whose errors are answers, which ``told`` makes of them."""
+
+        async def handle(request: Request) -> Response:
+            try:
+                with self.places.refusing_when_stopped():
+                    return await handler(request)
+            except ClientDisconnect:  # in the middle of its body: nobody reads the answer
+                return Response(status_code=400)
+            except Exception as error:  # noqa: BLE001 - a bug is told, too
+                return told(error, request)
+
+        return handle
 
     def stop(self) -> None:
         """Take no more requests and end the streams; what is under way goes on."""

@@ -7,21 +7,21 @@ it, and then the service. Whatever is refused is a problem of ``router/http/prob
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, nullcontext
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context, propagate
 from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from router.http.api import Api
+from router.http.api import Api, Handler
 from router.http.caller import LOCAL, Caller, OwnersOnly
 from router.http.decisions import asking
 from router.http.endpoints import ENDPOINTS, Endpoint
@@ -30,7 +30,7 @@ from router.http.limits import read_json
 from router.http.metrics import CONTENT_TYPE
 from router.http.openapi import openapi
 from router.http.playground.playground import playground
-from router.http.problems import Refused, problem_of
+from router.http.problems import Refused
 from router.http.stream import PATH as EVENTS_PATH
 from router.http.stream import streamed, while_known
 from router.service.schemas import adapter_of, as_told, input_schema
@@ -41,8 +41,6 @@ from router.web.problems import problem
 
 if TYPE_CHECKING:
     from router.mcp.http import McpApp
-
-Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
@@ -71,8 +69,7 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     async def description(_request: Request) -> Response:
         return Response(described, media_type="application/json")
 
-    guarded = partial(_guarded, api)
-    handlers = [(endpoint, guarded(_handler(api, endpoint))) for endpoint in ENDPOINTS]
+    handlers = [(endpoint, api.guarded(_handler(api, endpoint))) for endpoint in ENDPOINTS]
     by_path: dict[str, dict[str, Handler]] = {}
     for endpoint, handler in handlers:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = handler
@@ -81,7 +78,7 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     routes += [
         Route("/healthz", health),
         Route("/readyz", ready),
-        Route("/metrics", guarded(metrics)),
+        Route("/metrics", api.guarded(metrics)),
         Route("/openapi.json", description),
     ]
     secret = None if api.siblings is None else api.siblings.secret.encode()
@@ -111,7 +108,7 @@ def _whose() -> str:
 class _FixedFirst:
     """Finds handlers of fixed paths by one look-up; all else is Starlette's. Starlette's search
     and its handling of errors cost a route 0.1 ms. These handlers need neither: their errors are
-    answers already (``_guarded``), and an error within a stream ends the connection."""
+    answers already (``Api.guarded``), and an error within a stream ends the connection."""
 
     def __init__(self, handlers: Mapping[tuple[str, str], Handler], rest: ASGIApp) -> None:
         self._handlers = handlers
@@ -126,21 +123,6 @@ class _FixedFirst:
             return
         response = await handler(Request(scope, receive, send))
         await response(scope, receive, send)
-
-
-def _guarded(api: Api, handler: Handler) -> Handler:
-    """A handler whose errors are problems."""
-
-    async def handle(request: Request) -> Response:
-        try:
-            with api.places.refusing_when_stopped():
-                return await handler(request)
-        except ClientDisconnect:  # in the middle of its body: nobody reads the answer
-            return Response(status_code=400)
-        except Exception as error:  # noqa: BLE001 - a bug is told, too
-            return problem_of(error, request)
-
-    return handle
 
 
 def _handler(api: Api, endpoint: Endpoint) -> Handler:

@@ -192,7 +192,7 @@ def _caller_of(key: Key) -> Caller:
 
 class OwnersOnly:
     """Lets only callers through who may do everything: the tools of MCP reach all scopes. Tells
-    those who wait longer than a stopping server does, as ``_guarded`` does for the API."""
+    those who wait longer than a stopping server does, as ``Api.guarded`` does for the API."""
 
     def __init__(self, app: ASGIApp, callers: Callers, places: Places) -> None:
         self._app = app

@@ -80,15 +80,16 @@ async def test_a_path_that_is_not_there_is_a_problem_with_mcp_beside_it_too(
     assert answer.json()["detail"] == f"GET {path}: /openapi.json lists what there is"
 
 
+@pytest.mark.parametrize("path", ["/v1/route", "/try", "/sign-in"])
 async def test_a_client_that_goes_in_the_middle_of_its_body_is_no_fault(
-    api: Api, caplog: pytest.LogCaptureFixture
+    api: Api, caplog: pytest.LogCaptureFixture, path: str
 ) -> None:
     scope = {
         "type": "http",
         "method": "POST",
-        "path": "/v1/route",
+        "path": path,
         "query_string": b"",
-        "headers": [(b"host", b"localhost")],
+        "headers": [(b"host", b"localhost"), (b"origin", b"http://localhost")],
     }
     messages = [{"type": "http.request", "body": b"{", "more_body": True}]
 

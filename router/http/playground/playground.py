@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from router.http.api import Api
+from router.http.api import Api, Handler
 from router.http.limits import read_form, read_json
 from router.http.playground import caches, compare, learning, memory, skills, trying
 from router.http.playground.journal import Journal
@@ -19,7 +19,7 @@ from router.http.playground.rendering import Assets, templates
 from router.http.playground.screens import Action, Part, Screen, Visit
 from router.http.playground.session import COOKIE, Sessions, from_this_site
 from router.http.problems import Refused, problem_of
-from router.web.problems import Problem, problem
+from router.web.problems import Problem
 
 SCREENS: Final = (
     trying.SCREEN,
@@ -43,8 +43,6 @@ _HEADERS: Final = {
 }
 """Every page has these headers: nothing runs and nothing is loaded but the files of this server."""
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-
 
 def playground(api: Api, *, secret: bytes | None = None) -> list[Route]:
     """The routes of the playground. ``secret`` signs sessions; processes that serve one address
@@ -52,8 +50,8 @@ def playground(api: Api, *, secret: bytes | None = None) -> list[Route]:
     pages = _Pages(api, Sessions(api.callers, secret=secret or secrets.token_bytes(32)))
     routes = [
         Route("/playground/{name}", Assets().serve),
-        Route(SIGN_IN, pages.sign_in, methods=["GET", "POST"]),
-        Route("/sign-out", pages.sign_out, methods=["POST"]),
+        Route(SIGN_IN, api.guarded(pages.sign_in), methods=["GET", "POST"]),
+        Route("/sign-out", api.guarded(pages.sign_out), methods=["POST"]),
     ]
     for screen in SCREENS:
         routes.append(Route(screen.path, pages.of(screen), methods=["GET"]))
@@ -74,17 +72,10 @@ class _Pages:
         api.happened.subscribe(self._journal)
         self._templates = templates()
 
-    def of(self, screen: Screen, action: Action | None = None) -> Endpoint:
+    def of(self, screen: Screen, action: Action | None = None) -> Handler:
         """The page of a screen, or one of its actions."""
-
-        async def handle(request: Request) -> Response:
-            try:
-                with self._api.places.refusing_when_stopped():
-                    return await self._answer(request, screen, action)
-            except Exception as error:  # noqa: BLE001 - a bug is told, too
-                return await self._problem(request, screen, error)
-
-        return handle
+        answer = partial(self._answer, screen=screen, action=action)
+        return self._api.guarded(answer, partial(self._problem, screen))
 
     async def _answer(self, request: Request, screen: Screen, action: Action | None) -> Response:
         identify = partial(self._sessions.identify, request)
@@ -142,7 +133,7 @@ class _Pages:
             "has_session": COOKIE in request.cookies,
         }
 
-    async def _problem(self, request: Request, screen: Screen, error: Exception) -> Response:
+    def _problem(self, screen: Screen, error: Exception, request: Request) -> Response:
         if isinstance(error, Refused) and error.status == 401:
             if _by_htmx(request):
                 return Response(status_code=401, headers={**_HEADERS, "HX-Redirect": SIGN_IN})
@@ -187,10 +178,7 @@ class _Pages:
         return done
 
     async def sign_out(self, request: Request) -> Response:
-        try:
-            from_this_site(request)
-        except Refused as error:
-            return problem(error.status, error.title, str(error))
+        from_this_site(request)
         done = RedirectResponse(SIGN_IN, 303, headers=_HEADERS)
         self._sessions.sign_out(done)
         return done
