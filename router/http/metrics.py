@@ -216,14 +216,12 @@ class _Now:
             ("router_error_bound", "max_error", "Share of wrong answers that is allowed."),
             ("router_error_limit", "error_limit", "Upper limit of the share that is wrong."),
         ):
-            if bound[key] is not None:
-                yield GaugeMetricFamily(name, text, value=float(bound[key]))
-        if bound["error_limit"] is not None:
-            yield GaugeMetricFamily(
-                "router_error_left",
-                "What of the allowed share of wrong answers is not used up.",
-                value=float(bound["max_error"] - bound["error_limit"]),
-            )
+            yield GaugeMetricFamily(name, text, value=float(bound[key]))
+        yield GaugeMetricFamily(
+            "router_error_left",
+            "What of the allowed share of wrong answers is not used up.",
+            value=float(bound["max_error"] - bound["error_limit"]),
+        )
         examples = GaugeMetricFamily("router_examples", "Labels kept.", labels=["source"])
         for source, number in learning["examples"].items():
             examples.add_metric([source], number)
