@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from router.errors import UnknownAnswer
 from router.events import Event, Routed
 from router.http.caller import Caller
-from router.http.problems import Refused
 
 MAX_DECISIONS: Final = 2_000
 """How many decisions are remembered: as many as feedback can be given on."""
@@ -55,17 +55,14 @@ class DecisionLog:
         """An answer that the caller may see.
 
         Raises:
-            Refused: no answer has this id, or the answer is another caller's. Which of both it is,
-                is not told.
+            UnknownAnswer: no answer has this id, or it is another caller's. Which of both it is, is
+                not told.
         """
         found = self._kept.get(decision_id)
         if found is not None and found.may_be_seen_by(caller):
             return found.event
-        raise Refused(
-            404,
-            "there is no such decision",
-            f"the server keeps the latest {MAX_DECISIONS:,} that it has made since it started",
-        )
+        kept = f"the latest {MAX_DECISIONS:,} that it has made since it started"
+        raise UnknownAnswer(f"the server keeps {kept}")
 
     def latest(self, caller: Caller, limit: int) -> list[Routed]:
         """The latest answers that the caller may see, newest first."""

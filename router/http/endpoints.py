@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from router.errors import RouterError
+from router.errors import ConfigurationError, RouterError
 from router.http.api import Api
 from router.http.caller import Caller
 from router.http.keys import Right
@@ -249,7 +249,7 @@ async def _folder(router: SemanticRouter) -> ToolFolder:
     for source in router.manager.registry.sources:
         if isinstance(source, ToolFolder):
             return source
-    raise Refused(409, "the server is not set up for that", "it keeps no tools")
+    raise ConfigurationError("it keeps no tools")
 
 
 async def _batch(api: Api, caller: Caller, asked: BatchArguments) -> AsyncGenerator[bytes, None]:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from router.errors import InvalidRequest
 from router.http.caller import Caller
-from router.http.problems import Refused
 from router.request import Group
 from router.service.service import Service
 from router.skills.catalog import Catalog
@@ -47,7 +47,8 @@ class Narrowing:
         """Arguments with the scope and the names that their caller may use.
 
         Raises:
-            Refused: they ask for another scope, or name a skill as right that is not the caller's.
+            Refused: they ask for another scope.
+            InvalidRequest: they name a skill as right that is not the caller's.
         """
         if not caller.scopes and not caller.namespaces:
             return asked
@@ -70,9 +71,6 @@ class Narrowing:
             if "skills" in fields:
                 for name in asked.skills or ():
                     if name not in allowed:
-                        raise Refused(
-                            422,
-                            "the request cannot be used",
-                            f"feedback: no skill named {name[:200]!r} is installed",
-                        )
+                        reason = f"feedback: no skill named {name[:200]!r} is installed"
+                        raise InvalidRequest(reason)
         return asked.model_copy(update=new) if new else asked
