@@ -217,19 +217,6 @@ def test_a_catalog_that_follows_others_is_the_one_merged_from_nothing(
         before = after
 
 
-def test_new_skills_of_many_stand_in_the_order_of_the_names() -> None:
-    held = [SkillManifest.in_memory(f"skill-{number:03}", "It does.") for number in range(200)]
-    source = MemorySource(held[:199:2])
-    catalog = merge_sources([(source, source.read())])
-    for new in (held[1], held[199], held[99]):
-        source.add(new)
-        before, catalog = catalog, merge_sources([(source, source.read())], previous=catalog)
-        assert list(catalog.skills) == sorted([*before.skills, new.name])
-        assert all(catalog.skills[name].name == name for name in catalog.skills)
-        assert catalog.version == merge_sources([(source, source.read())]).version
-        assert new.name not in before.skills
-
-
 # What is left out
 
 
