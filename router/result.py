@@ -221,25 +221,9 @@ class RoutingResult(_Copied):
     def to_dict(self, *, trace: bool = True) -> dict[str, Any]:
         """The result as plain JSON types, keys in the order of the attributes; then ``question``,
         which follows from them. The trace may be left out: a model pays for every token."""
-        return {
-            "decision": self.decision.value,
-            "selected_skills": list(self.selected_skills),
-            "suggested_skills": list(self.suggested_skills),
-            "memory_layers": [
-                {"name": layer.name, "weight": layer.weight} for layer in self.memory_layers
-            ],
-            "mission_brief": self.mission_brief,
-            "reasoning": self.reasoning,
-            "confidence": self.confidence,
-            "calibrated": self.calibrated,
-            "evidence_count": self.evidence_count,
-            "stage": self.stage.value,
-            "from_cache": self.from_cache,
-            "catalog_version": self.catalog_version,
-            **({"trace": [_trace_to_dict(entry) for entry in self.trace]} if trace else {}),
-            "id": self.id,
-            "question": self.question,
-        }
+        left_out = None if trace else {"trace"}
+        fields = _adapter().dump_python(self, mode="json", exclude=left_out, warnings=False)
+        return {**fields, "question": self.question}
 
     def to_json(self) -> str:
         """The result as one line of JSON; ``from_json`` gives an equal result back."""
@@ -274,26 +258,6 @@ class RoutingResult(_Copied):
 @cache
 def _adapter() -> TypeAdapter[RoutingResult]:
     return TypeAdapter(RoutingResult)
-
-
-def _trace_to_dict(entry: StageTrace) -> dict[str, Any]:
-    return {
-        "stage": entry.stage.value,
-        "outcome": entry.outcome.value,
-        "reason": entry.reason,
-        "microseconds": entry.microseconds,
-        "evidence": _evidence_to_dict(entry.evidence),
-        "candidates": [
-            {"name": c.name, "score": c.score, "evidence": _evidence_to_dict(c.evidence)}
-            for c in entry.candidates
-        ],
-    }
-
-
-def _evidence_to_dict(evidence: Evidence) -> dict[str, Any]:
-    return {
-        key: list(value) if isinstance(value, tuple) else value for key, value in evidence.items()
-    }
 
 
 def answer_ids() -> Iterator[str]:
