@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -117,19 +116,6 @@ def _lies_inside(field: FieldInfo, value: object, folder: Path) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedFolder:
-    """A folder that the user has trusted.
-
-    Attributes:
-        folder: absolute, links resolved.
-        digest: of the values that the user has agreed to; see ``digest_of``.
-    """
-
-    folder: Path
-    digest: str
-
-
 def digest_of(values: Mapping[str, Mapping[SettingPath, Any]]) -> str:
     """Digest of what the files of a folder set that needs trust: by file name, the settings and
     their values."""
@@ -150,16 +136,16 @@ class TrustedFolders:
         """Nothing is read yet."""
         self._file = config_folder() / "trusted.json"
 
-    def all(self) -> tuple[TrustedFolder, ...]:
-        """Every folder, sorted by path."""
+    def all(self) -> dict[Path, str]:
+        """Every folder, absolute and with links resolved, in the order of the paths, with the
+        digest of the values that the user has agreed to; see ``digest_of``."""
         try:
             held = json.loads(self._file.read_text(encoding="utf-8"))
-            return tuple(
-                TrustedFolder(Path(folder), str(digest))
-                for folder, digest in sorted(held["folders"].items())
-            )
+            return {
+                Path(folder): str(held["folders"][folder]) for folder in sorted(held["folders"])
+            }
         except FileNotFoundError:
-            return ()
+            return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigurationError(
                 f"{self._file}: the list of trusted folders cannot be read ({error}); "
@@ -168,11 +154,11 @@ class TrustedFolders:
 
     def holds(self, folder: Path, digest: str) -> bool:
         """Whether a folder is trusted with exactly these values."""
-        return TrustedFolder(_real(folder), digest) in self.all()
+        return self.all().get(_real(folder)) == digest
 
     def knows(self, folder: Path) -> bool:
         """Whether a folder was trusted, be it with other values."""
-        return _real(folder) in [entry.folder for entry in self.all()]
+        return _real(folder) in self.all()
 
     def add(self, folder: Path, digest: str) -> None:
         """Trust a folder with these values, in place of earlier ones."""
@@ -186,7 +172,7 @@ class TrustedFolders:
         try:
             private_folder(self._file.parent)
             with FileLock(f"{self._file}.lock", timeout=LOCK_SECONDS):
-                held = {str(entry.folder): entry.digest for entry in self.all()}
+                held = {str(path): held_digest for path, held_digest in self.all().items()}
                 was_there = held.pop(str(folder), None) is not None
                 if digest is not None:
                     held[str(folder)] = digest

@@ -1,4 +1,4 @@
-"""Texts of SKILL.md files, read as if they were on the disk, and what is said of them."""
+"""Texts of SKILL.md files, on the disk or read as if they were, and what is said of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ from router.skills.manifest import SkillManifest, parse_manifest
 
 PATH = Path("skills/git/SKILL.md")
 GOOD = "name: git\ndescription: Work with Git.\n"
+
+
+def put(folder: Path, *, name: str | None = None, text: str = "x", more: str = "") -> Path:
+    """Write a skill's file; ``more`` are lines of its frontmatter."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "SKILL.md"
+    path.write_text(f"---\nname: {name or folder.name}\ndescription: {text}\n{more}---\nbody\n")
+    return path
 
 
 def read(frontmatter: str, body: str = "Do it.\n") -> SkillManifest:

@@ -13,7 +13,6 @@ from router.cli.config import shown_value
 
 if TYPE_CHECKING:
     from router.settings_files import FolderSettings
-    from router.trust import TrustedFolder
 
 
 def _show(found: list[dict[str, str]] | dict[str, Any]) -> None:
@@ -55,8 +54,8 @@ def trust_folder(
         if folder is not None or revoke:
             raise typer.BadParameter("--list takes neither a folder nor --revoke")
         return [
-            {"folder": str(entry.folder), "state": _state(entry)}
-            for entry in TrustedFolders().all()
+            {"folder": str(path), "state": _state(path, digest)}
+            for path, digest in TrustedFolders().all().items()
         ]
     place = Path.cwd() if folder is None else folder
     if revoke:
@@ -75,13 +74,13 @@ def trust_folder(
     return {"folder": str(found.folder), "trusted": bool(guarded), "settings": guarded}
 
 
-def _state(entry: TrustedFolder) -> str:
+def _state(folder: Path, digest: str) -> str:
     from router.errors import ConfigurationError
 
-    if not entry.folder.is_dir():
+    if not folder.is_dir():
         return "gone"
     try:
-        is_same = _settings_of(entry.folder).digest == entry.digest
+        is_same = _settings_of(folder).digest == digest
     except ConfigurationError as error:
         return str(error)
     return "trusted" if is_same else "changed since; trust it again"

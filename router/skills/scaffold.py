@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
 from typing import Final
 
-from router.errors import ConfigurationError, ManifestError
+from router.errors import ConfigurationError
 from router.skills.discovery import SKILL_FILE
-from router.skills.manifest import parse_manifest
+from router.skills.manifest import NAME_LIMIT, NAME_PATTERN
 
 _TEMPLATE: Final = """\
 ---
@@ -58,10 +58,10 @@ def scaffold_skill(root: Path, name: str) -> Path:
             folder cannot be written.
     """
     path = root / name / SKILL_FILE
-    if not _is_valid(name):
+    if len(name) > NAME_LIMIT or not re.fullmatch(NAME_PATTERN, name):
         raise ConfigurationError(
-            f"the skill name {name!r}: it must be 1 to 64 lower-case letters, digits and single "
-            "hyphens, and neither start nor end with one"
+            f"the skill name {name!r}: it must be 1 to {NAME_LIMIT} lower-case letters, digits "
+            "and single hyphens, and neither start nor end with one"
         )
     title = name.replace("-", " ")
     text = _TEMPLATE.format(name=name, title=title, heading=title[0].upper() + title[1:])
@@ -79,13 +79,3 @@ def scaffold_skill(root: Path, name: str) -> Path:
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}") from error
     return path
-
-
-def _is_valid(name: str) -> bool:
-    """Whether the reader, which knows the format's rule, takes a name as it is."""
-    probe = f"---\nname: {json.dumps(name)}\ndescription: A probe.\n---\nProbe.\n"
-    try:
-        read = parse_manifest(probe.encode(), path=Path(name, SKILL_FILE))
-    except ManifestError:  # nothing is left of a blank name
-        return False
-    return read.name == name and not read.diagnostics

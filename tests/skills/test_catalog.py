@@ -9,21 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from manifest_texts import put
 
 from router.errors import ConfigurationError, UnknownSkill
 from router.skills.catalog import Catalog, load_catalog, merge_sources
 from router.skills.diagnostics import Severity
 from router.skills.folders import FolderSource
 from router.skills.manifest import SkillManifest
-from router.skills.memory_source import MemorySource
-from router.skills.sources import SourceSnapshot
-
-
-def put(folder: Path, *, name: str | None = None, text: str = "x", more: str = "") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "SKILL.md"
-    path.write_text(f"---\nname: {name or folder.name}\ndescription: {text}\n{more}---\nbody\n")
-    return path
 
 
 def manifest(name: str, digest: str) -> SkillManifest:
@@ -186,35 +178,6 @@ def test_the_version_depends_on_who_wins_a_name(tmp_path: Path) -> None:
     forth = load_catalog([tmp_path / "one", tmp_path / "two"])
     back = load_catalog([tmp_path / "two", tmp_path / "one"])
     assert forth.version != back.version
-
-
-# One catalog after another
-
-_GIVEN = [[manifest(name, digest) for name in "abc" for digest in "12"] for _source in range(2)]
-_SOURCES = [MemorySource(name=name) for name in ("one", "two")]
-_SNAPSHOTS = st.tuples(
-    *(st.lists(st.sampled_from(some), max_size=4).map(tuple).map(SourceSnapshot) for some in _GIVEN)
-)
-_ORDERS = st.permutations([0, 1]).flatmap(
-    lambda order: st.integers(0, 2).map(lambda count: order[:count])
-)
-_STEPS = st.tuples(_SNAPSHOTS, _ORDERS, st.frozensets(st.sampled_from("abc"), max_size=1))
-
-
-@given(st.lists(_STEPS, min_size=1, max_size=6))
-@settings(max_examples=200, deadline=None)
-def test_a_catalog_that_follows_others_is_the_one_merged_from_nothing(
-    steps: list[tuple[tuple[SourceSnapshot, ...], list[int], frozenset[str]]],
-) -> None:
-    before: Catalog | None = None
-    for given_, order, hidden in steps:
-        snapshots = [(_SOURCES[place], given_[place]) for place in order]
-        after = merge_sources(snapshots, hidden=hidden, previous=before)
-        anew = merge_sources(snapshots, hidden=hidden)
-        assert list(after.skills) == list(anew.skills)
-        assert all(after.skills[name] is one for name, one in anew.skills.items())
-        assert (after.version, after.shadowed) == (anew.version, anew.shadowed)
-        before = after
 
 
 # What is left out

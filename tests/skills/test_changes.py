@@ -7,17 +7,11 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from manifest_texts import put
 
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.changes import CatalogChange
 from router.skills.manifest import SkillManifest
-
-
-def put(folder: Path, *, name: str | None = None, text: str = "x") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "SKILL.md"
-    path.write_text(f"---\nname: {name or folder.name}\ndescription: {text}\n---\nbody\n")
-    return path
 
 
 def catalog(content: dict[str, str]) -> Catalog:

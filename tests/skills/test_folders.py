@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from manifest_texts import put
 
 from router.errors import ManifestError
 from router.skills import folders as folders_module
@@ -17,14 +18,6 @@ from router.skills.catalog import load_catalog
 from router.skills.diagnostics import Severity
 from router.skills.folders import OLD_NS
 from router.skills.manifest import read_manifest_bytes
-
-
-def put(folder: Path, *, name: str | None = None, text: str = "x", more: str = "") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "SKILL.md"
-    path.write_text(f"---\nname: {name or folder.name}\ndescription: {text}\n{more}---\nbody\n")
-    return path
-
 
 # Loading again
 

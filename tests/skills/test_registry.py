@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from manifest_texts import put
 
 from router.errors import ConfigurationError, UnknownSkill
 from router.settings import Settings
@@ -15,13 +16,6 @@ from router.skills.enrichment import Enrichment
 from router.skills.folders import FolderSnapshot, FolderSource
 from router.skills.registry import SkillRegistry
 from router.tools.source import ToolSource
-
-
-def put(folder: Path, *, text: str = "x", more: str = "") -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "SKILL.md").write_text(
-        f"---\nname: {folder.name}\ndescription: {text}\n{more}---\nbody\n"
-    )
 
 
 def test_the_skills_are_there_from_the_start(tmp_path: Path) -> None:
