@@ -145,7 +145,6 @@ def merge_sources(
     hidden: frozenset[str] = frozenset(),
     enrichments: Mapping[Path, EnrichmentFile] = MappingProxyType({}),
     of_others: Mapping[str, Enrichment] = MappingProxyType({}),
-    previous: Catalog | None = None,
 ) -> Catalog:
     """The catalog of what some sources give.
 
@@ -154,7 +153,6 @@ def merge_sources(
         hidden: names to leave out, in every source.
         enrichments: the user's own file, which speaks for every skill, by its path.
         of_others: what other processes know, by the digest of the skill's text.
-        previous: the catalog before, to take from it the skills that are the same.
     """
     snapshots = tuple(snapshots)
     given = [skill for _, found in snapshots for skill in found.skills if skill.name not in hidden]
@@ -171,11 +169,7 @@ def merge_sources(
         own: dict[str, Enrichment] = {}
         for file in enrichments.values():
             own |= file.by_skill
-        known = {} if previous is None else previous.skills
-        skills = {
-            name: _enriched(manifest, own, of_others, known.get(name))
-            for name, manifest in skills.items()
-        }
+        skills = {name: _enriched(skill, own, of_others) for name, skill in skills.items()}
     notices = [
         *(notice for file in enrichments.values() for notice in file.diagnostics),
         *(notice for _, found in snapshots for notice in found.notices),
@@ -206,19 +200,14 @@ def _enriched(
     manifest: SkillManifest,
     own: Mapping[str, Enrichment],
     of_others: Mapping[str, Enrichment],
-    known: SkillManifest | None,
 ) -> SkillManifest:
-    """A skill with what the user's own files or other processes say of it; the very object that
-    was ``known`` before where it is the same."""
+    """A skill with what the user's own files or other processes say of it."""
     enrichment = own.get(manifest.name, manifest.enrichment)
     if enrichment is None or enrichment.digest not in (None, manifest.digest):
         enrichment = of_others.get(manifest.digest, enrichment)
     if enrichment == manifest.enrichment:
         return manifest
-    enriched = replace(manifest, enrichment=enrichment)
-    if known is not None and known == enriched and known.payload is manifest.payload:
-        return known
-    return enriched
+    return replace(manifest, enrichment=enrichment)
 
 
 def load_catalog(
@@ -245,7 +234,6 @@ def load_catalog(
     return merge_sources(
         [(source, source.read(before, quick=quick))],
         enrichments=read_own_enrichments(enrichment, previous),
-        previous=previous,
     )
 
 
