@@ -37,7 +37,7 @@ from router.cluster.keys import Keys, entry_of
 from router.cluster.link import Link
 from router.cluster.members import Members
 from router.events import Events
-from router.settings import Settings
+from router.settings.settings import Settings
 from router.stages.conformance import kept_answer
 
 HITS: Final = 2_000

@@ -12,7 +12,7 @@ from typing import Any
 
 from router.retrieval.configured_encoder import build_encoder
 from router.retrieval.encoders import Encoder
-from router.settings import Settings
+from router.settings.settings import Settings
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:

@@ -47,7 +47,7 @@ from typing import Any, Final
 from benchmarks.inputs import give
 from router.memory.memory import Memory
 from router.memory.model import Scope
-from router.settings import Settings
+from router.settings.settings import Settings
 
 DATA: Final = Path(__file__).with_name("data")
 NOW: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     )
     from router.retrieval.discover import Discovered
     from router.router import SemanticRouter
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.shared import (
         get_skill_manifest,
         get_skill_registry,
@@ -140,7 +140,7 @@ _NAMES: "Final" = {
     "result": "Candidate Decision LayerChoice Outcome RoutingResult Stage StageTrace",
     "retrieval.discover": "Discovered",
     "router": "SemanticRouter",
-    "settings": "Settings",
+    "settings.settings": "Settings",
     "skills.shared": "get_skill_manifest get_skill_registry list_available_skills",
     "stages.exact": "ExactCache",
     "stages.fuzzy": "FuzzyCache",

@@ -18,7 +18,6 @@ from router.learning.learner import Learner
 from router.learning.peers import Peers
 from router.llm.protocol import ChatModel
 from router.memory.query.classifier import QueryClassifier
-from router.plugins import EMBEDDING_CACHES, is_plugin, load_plugin
 from router.retrieval.configured_encoder import build_encoder
 from router.retrieval.discover import ListingIndex
 from router.retrieval.embedding_cache import EmbeddingCache
@@ -26,8 +25,9 @@ from router.retrieval.embedding_chroma import ChromaCache
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore, embeddings_folder
-from router.settings import Settings
-from router.settings_files import warn_once
+from router.settings.files import warn_once
+from router.settings.plugins import EMBEDDING_CACHES, is_plugin, load_plugin
+from router.settings.settings import Settings
 from router.skills.catalog import Catalog
 from router.skills.registry import SkillRegistry
 from router.skills.sources import SkillSource

@@ -41,7 +41,7 @@ from router.stages.verdict import (
 
 if TYPE_CHECKING:
     from router.components import Snapshot
-    from router.settings import Settings
+    from router.settings.settings import Settings
 
 _log: Final = logging.getLogger(__name__)
 

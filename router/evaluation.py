@@ -49,7 +49,7 @@ from router.result import Decision, RoutingResult
 
 if TYPE_CHECKING:
     from router.router import SemanticRouter
-    from router.settings import Settings
+    from router.settings.settings import Settings
 
 RECALL_DEPTH: Final = 5
 NDCG_DEPTH: Final = 10

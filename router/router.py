@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from router.ranking import RankedSkills
     from router.retrieval.discover import Discovered
     from router.retrieval.encoders import Encoder
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.catalog import Catalog
     from router.skills.changes import CatalogChange
     from router.skills.manager import SkillManager
@@ -124,7 +124,7 @@ class SemanticRouter(OpenedInBlock):
                 "roots and sources: give one of them; sources may hold folders"
             )
         what, given = ("sources", sources) if roots is None else ("roots", roots)
-        from router.settings import Settings
+        from router.settings.settings import Settings
 
         if settings is None:
             settings = Settings()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from router.breaker import BreakerState
     from router.events import Events
     from router.llm.protocol import ChatModel
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.catalog import Catalog
     from router.sync_parts import SyncLearner, SyncSkillManager
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from router.settings import Settings
+from router.settings.settings import Settings
 
 
 def settings_in(tmp_path: Path, **memory: Any) -> Settings:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from router import Settings
-from router.trust import leaves
+from router.settings.trust import leaves
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

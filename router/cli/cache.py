@@ -14,7 +14,7 @@ from router.cli.options import read_settings
 from router.errors import StoreError
 
 if TYPE_CHECKING:
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.stages.fuzzy import FuzzyCache
 
 app = typer.Typer(help="Look at the cached routes, or forget them.", no_args_is_help=True)

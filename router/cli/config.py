@@ -20,7 +20,7 @@ from router.cli.commands import prints
 from router.cli.options import read_settings
 
 if TYPE_CHECKING:
-    from router.settings import Settings
+    from router.settings.settings import Settings
 
 MASK: Final = "********"
 
@@ -47,9 +47,9 @@ def _show(settings: dict[str, dict[str, Any]]) -> None:
 def show_config() -> dict[str, dict[str, Any]]:
     """Show the effective settings and where each came from, and whether this system has native file
     events for the folders of skills. Keys are masked."""
-    from router.settings import Settings, given_by_source, source_of
-    from router.settings_files import folder_settings
-    from router.trust import leaves
+    from router.settings.files import folder_settings
+    from router.settings.settings import Settings, given_by_source, source_of
+    from router.settings.trust import leaves
 
     settings = read_settings()
     here = folder_settings(Settings, Path.cwd())

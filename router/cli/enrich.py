@@ -18,7 +18,7 @@ from router.errors import ConfigurationError
 if TYPE_CHECKING:
     from router.enrichment.asking import EnrichmentPlan, EnrichmentReport
     from router.llm.protocol import Price
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.catalog import Catalog
 
     Enriched: TypeAlias = EnrichmentPlan | EnrichmentReport | dict[str, Any]

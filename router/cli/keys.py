@@ -87,7 +87,7 @@ def revoke_key(
 
 def key_file() -> KeyFile:
     """The keys of this user's servers, beside their settings."""
-    from router.trust import config_folder
+    from router.settings.trust import config_folder
 
     return KeyFile(config_folder() / FILE_NAME)
 

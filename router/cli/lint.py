@@ -16,7 +16,7 @@ from router.cli.options import SkillFolders, left_out_in_words, read_catalog, re
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.catalog import Catalog
     from router.skills.diagnostics import Diagnostic
 

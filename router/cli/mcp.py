@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from router.mcp.server import Servable, SkillServer
     from router.memory.memory import Memory
     from router.router import SemanticRouter
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.sources import SkillSource
 
 DEFAULT_PORT: Final = 8642

@@ -15,7 +15,7 @@ from router.errors import ConfigurationError, InvalidRequest
 
 if TYPE_CHECKING:
     from router.router import SemanticRouter
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.catalog import Catalog
 
 SkillFolders: TypeAlias = Annotated[
@@ -97,7 +97,7 @@ def read_settings(
         ConfigurationError: a setting is malformed, or a folder that is to be served does not exist.
             A server says so before it says that it serves.
     """
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.discovery import existing_root
 
     if no_llm:

@@ -31,7 +31,7 @@ from router.result import Outcome, RoutingResult, Stage
 if TYPE_CHECKING:
     from router.service.explaining import Explanation
     from router.service.remote import RemoteRouter
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.catalog import Catalog
 
 SERVER_WINDOW: Final = 8

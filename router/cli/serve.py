@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from router.http.caller import Callers
     from router.http.siblings import Siblings
     from router.router import SemanticRouter
-    from router.settings import Settings
+    from router.settings.settings import Settings
 
 DEFAULT_PORT: Final = 8017
 _OF_REQUESTS: Final = (

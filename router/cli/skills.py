@@ -22,7 +22,7 @@ from router.errors import ConfigurationError
 from router.request import MAX_REQUEST_CHARACTERS, check_text
 
 if TYPE_CHECKING:
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.catalog import Catalog
     from router.skills.manifest import SkillManifest
 

@@ -12,7 +12,7 @@ from router.cli.commands import prints
 from router.cli.config import shown_value
 
 if TYPE_CHECKING:
-    from router.settings_files import FolderSettings
+    from router.settings.files import FolderSettings
 
 
 def _show(found: list[dict[str, str]] | dict[str, Any]) -> None:
@@ -48,7 +48,7 @@ def trust_folder(
     The values are shown: look at them. A file that the router is pointed to, such as a model, is
     trusted with them. When one of the values changes, the folder must be trusted again.
     """
-    from router.trust import TrustedFolders
+    from router.settings.trust import TrustedFolders
 
     if show_list:
         if folder is not None or revoke:
@@ -87,7 +87,7 @@ def _state(folder: Path, digest: str) -> str:
 
 
 def _settings_of(folder: Path) -> FolderSettings:
-    from router.settings import Settings
-    from router.settings_files import folder_settings
+    from router.settings.files import folder_settings
+    from router.settings.settings import Settings
 
     return folder_settings(Settings, folder.resolve())

@@ -46,7 +46,7 @@ from router.stages.fuzzy import FuzzyCache, FuzzyMatch
 from router.stages.validation import Basis, DecidedBy, KeptAnswer
 
 if TYPE_CHECKING:
-    from router.settings import Settings
+    from router.settings.settings import Settings
 
 _log: Final = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from router.events import Events
     from router.learning.learner import Learner
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.catalog import Catalog
     from router.skills.changes import CatalogChange
     from router.skills.manager import SkillManager

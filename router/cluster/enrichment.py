@@ -31,7 +31,7 @@ from router.skills.enrichment import Enrichment, parse_line
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.catalog import Catalog
     from router.skills.manager import SkillManager
     from router.skills.manifest import SkillManifest

@@ -24,7 +24,7 @@ from router.cluster.link import connect
 from router.concurrency.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
-    from router.settings import ClusterSettings
+    from router.settings.settings import ClusterSettings
 
 _log: Final = logging.getLogger(__name__)
 

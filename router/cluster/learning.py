@@ -33,7 +33,7 @@ from router.errors import StoreError
 if TYPE_CHECKING:
     from router.learning.learner import Learner
     from router.learning.peers import Label
-    from router.settings import Settings
+    from router.settings.settings import Settings
 
 _log: Final = logging.getLogger(__name__)
 

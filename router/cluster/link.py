@@ -21,7 +21,7 @@ from router.events import Degraded, Events, Recovered
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-    from router.settings import ClusterSettings
+    from router.settings.settings import ClusterSettings
 
 _log: Final = logging.getLogger(__name__)
 

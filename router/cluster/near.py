@@ -25,7 +25,7 @@ from router.stages.exact import ExactCache
 from router.stages.validation import KeptAnswer
 
 if TYPE_CHECKING:
-    from router.settings import ExactSettings
+    from router.settings.settings import ExactSettings
 
 TRUST_SECONDS: Final = 0.25
 SETTLE_SECONDS: Final = 0.3

@@ -30,7 +30,7 @@ from router.concurrency.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
     from router.cluster.cluster import Cluster
-    from router.settings import ClusterSettings
+    from router.settings.settings import ClusterSettings
 
 _log: Final = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ from router.tools.sharing import MAX_DEFINITION_BYTES, SharedTools
 from router.tools.source import ToolSource
 
 if TYPE_CHECKING:
-    from router.settings import Settings
+    from router.settings.settings import Settings
     from router.skills.sources import SkillSource
 
 _log: Final = logging.getLogger(__name__)

@@ -34,7 +34,7 @@ from router.database import Schema, SharedConnection, opened, version_of
 from router.errors import InvalidRequest, StoreError
 from router.numeric import finite
 from router.request import MAX_REQUEST_CHARACTERS, check_text
-from router.settings import Settings
+from router.settings.settings import Settings
 from router.skills.manifest import SkillManifest
 from router.text import normalise
 

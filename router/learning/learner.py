@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from router.result import EvidenceValue, RoutingResult
     from router.retrieval.encoders import Encoder
     from router.retrieval.index import SkillIndex
-    from router.settings import LearningSettings
+    from router.settings.settings import LearningSettings
     from router.skills.catalog import Catalog
     from router.skills.changes import CatalogChange
     from router.skills.manifest import SkillManifest

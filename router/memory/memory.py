@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from router.memory.services.merge import MergeStrategy
     from router.memory.services.unified import UnifiedAnswer
     from router.retrieval.encoders import Encoder
-    from router.settings import Settings
+    from router.settings.settings import Settings
 
 T = TypeVar("T")
 
@@ -95,7 +95,7 @@ class Memory(OpenedInBlock):
         Raises:
             ConfigurationError: a setting is malformed.
         """
-        from router.settings import Settings
+        from router.settings.settings import Settings
 
         if settings is None:
             settings = Settings()

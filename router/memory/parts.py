@@ -36,7 +36,7 @@ from router.memory.stores.memory_store import MemoryStore
 from router.retrieval.bundled_encoder import UNKNOWN, bundled_tokenizer
 from router.retrieval.configured_encoder import build_encoder
 from router.retrieval.encoders import Encoder
-from router.settings import Settings
+from router.settings.settings import Settings
 
 SPOKEN: Final = ("session", "episodic")
 """Layers of what was said and done, which the strategy ``episodic`` reads."""

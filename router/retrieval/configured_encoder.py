@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from router.errors import ConfigurationError
-from router.plugins import ENCODERS, load_plugin
 from router.retrieval.bundled_encoder import bundled_encoder
 from router.retrieval.encoders import (
     Encoder,
@@ -14,9 +13,10 @@ from router.retrieval.encoders import (
     SentenceTransformerEncoder,
 )
 from router.retrieval.onnx_encoder import minilm, named_encoder
+from router.settings.plugins import ENCODERS, load_plugin
 
 if TYPE_CHECKING:
-    from router.settings import Settings
+    from router.settings.settings import Settings
 
 
 def build_encoder(settings: Settings) -> Encoder:
@@ -32,7 +32,9 @@ def build_encoder(settings: Settings) -> Encoder:
         return bundled_encoder()
     if kind == "minilm":
         return minilm()
-    from router.settings import ENCODER_KINDS  # ``router memory classify`` needs no settings
+    from router.settings.settings import (
+        ENCODER_KINDS,  # ``router memory classify`` needs no settings
+    )
 
     if kind not in ENCODER_KINDS:
         plugin: Encoder = load_plugin(ENCODERS, kind, Encoder, "encoder.kind")

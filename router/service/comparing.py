@@ -26,9 +26,9 @@ from router.evaluation import (
 )
 from router.request import Request
 from router.router import SemanticRouter
-from router.settings import Settings
+from router.settings.settings import Settings
+from router.settings.trust import needing_trust
 from router.skills.discovery import existing_root
-from router.trust import needing_trust
 
 MAX_ROWS: Final = 500
 

@@ -31,7 +31,7 @@ from router.memory.services.unified import MAX_QUERY as MAX_SEARCHED_CHARACTERS
 from router.memory.texts.questions import MAX_QUESTIONS, QUESTIONS
 from router.plain_json import plain_json
 from router.service.shapes import Arguments, FromAttributes, NoArguments
-from router.settings import Settings
+from router.settings.settings import Settings
 
 T = TypeVar("T")
 

@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from router.errors import ConfigurationError
-from router.settings_files import warn_once
+from router.settings.files import warn_once
 from router.skills.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
-    from router.settings import Settings
+    from router.settings.settings import Settings
 
 SKILL_FILE: Final = "SKILL.md"
 MAX_DEPTH: Final = 6

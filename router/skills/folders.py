@@ -54,7 +54,7 @@ from router.skills.manifest import (
 from router.skills.sources import SourceSnapshot
 
 if TYPE_CHECKING:
-    from router.settings import Settings
+    from router.settings.settings import Settings
 
 FileState = tuple[int, int, int, int]
 """Inode, size, and the times of the last change of content and of anything, in nanoseconds."""

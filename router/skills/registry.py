@@ -30,7 +30,7 @@ from router.skills.manifest import SkillManifest
 from router.skills.sources import SkillSource
 
 if TYPE_CHECKING:
-    from router.settings import Settings
+    from router.settings.settings import Settings
 
 
 class SkillRegistry:

@@ -21,7 +21,7 @@ from router.skills.manifest import SkillManifest
 from router.skills.registry import SkillRegistry
 
 if TYPE_CHECKING:
-    from router.settings import Settings
+    from router.settings.settings import Settings
 
 _registries: Final[dict[tuple[Path | None, ...], SkillRegistry]] = {}
 _creating: Final = threading.Lock()
@@ -42,7 +42,7 @@ def get_skill_registry(settings: Settings | None = None) -> SkillRegistry:
             made.
     """
     if settings is None:
-        from router.settings import Settings
+        from router.settings.settings import Settings
 
         settings = Settings()
     roots = tuple(absolute(root) for root in configured_roots(settings, later_ones=True))

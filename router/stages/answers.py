@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final, Protocol, Self
 
 from router.concurrency.tasks import in_thread
-from router.plugins import ANSWER_CACHES, load_plugin
 from router.result import Stage
-from router.settings import ExactSettings, FuzzySettings, Settings
+from router.settings.plugins import ANSWER_CACHES, load_plugin
+from router.settings.settings import ExactSettings, FuzzySettings, Settings
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache, FuzzyMatch
 from router.stages.validation import KeptAnswer

@@ -37,10 +37,10 @@ from router.llm.prompt import (
     selection_probability,
 )
 from router.llm.protocol import ChatModel, Completion, OfferedSkill, Price, Prompt
-from router.plugins import LLMS, load_plugin
 from router.request import Request
 from router.result import Candidate, EvidenceValue, Outcome, Stage, StageTrace
-from router.settings import LLMSettings
+from router.settings.plugins import LLMS, load_plugin
+from router.settings.settings import LLMSettings
 
 _log: Final = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from router.errors import UnknownSkill
 from router.result import Decision, Evidence
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match, Ranking
-from router.settings import CAUTIONS
+from router.settings.settings import CAUTIONS
 from router.stages.followup import NOTHING, Reading
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood

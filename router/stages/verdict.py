@@ -28,7 +28,7 @@ from router.result import (
     StageTrace,
 )
 from router.retrieval.matches import Match
-from router.settings import VectorSettings
+from router.settings.settings import VectorSettings
 from router.skills.manifest import SkillManifest
 from router.stages.retrieval import MAX_SHOWN_TERMS, RetrievalDecision
 

@@ -101,7 +101,7 @@ def test_classify_opens_no_store_and_imports_no_database() -> None:
         "from router.cli import main\n"
         "sys.argv = ['router', 'memory', 'classify', 'What is JWT?', '--json']\n"
         "try:\n    main()\nexcept SystemExit as end:\n    print('exit', end.code)\n"
-        "heavy = {'chromadb', 'openai', 'ollama', 'httpx', 'rich', 'router.settings',"
+        "heavy = {'chromadb', 'openai', 'ollama', 'httpx', 'rich', 'router.settings.settings',"
         " 'router.memory.stores.memory_store'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )

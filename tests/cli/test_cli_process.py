@@ -91,8 +91,8 @@ main()
         "import:router.cli.process",
         "import:typer",
         "class:typer",
-        "import:router.settings",
-        "class:router.settings",
+        "import:router.settings.settings",
+        "class:router.settings.settings",
         "import:numpy",
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from clusters import SettingsOf
 from servers.redis_server import RedisServer
 
-from router.settings import Settings
+from router.settings.settings import Settings
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from servers.redis_server import RedisServer, server_binaries
 from router.cluster import scripts
 from router.cluster.answers import fencing_token
 from router.cluster.keys import Keys, entry_of
-from router.settings import Settings
+from router.settings.settings import Settings
 from router.stages.answers import AnswerCache
 from router.stages.conformance import AnswerCacheConformance, kept_answer
 from router.stages.validation import DecidedBy

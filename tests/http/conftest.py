@@ -16,7 +16,7 @@ from router.http.caller import Callers
 from router.http.keys import KeyFile
 from router.memory.memory import Memory
 from router.router import SemanticRouter
-from router.settings import Settings
+from router.settings.settings import Settings
 from router.tools.folder import ToolFolder
 
 Connect: TypeAlias = Callable[..., httpx.AsyncClient]

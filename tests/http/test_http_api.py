@@ -24,7 +24,7 @@ from router.http.keys import KeyFile
 from router.memory.memory import Memory
 from router.memory.services.forgetful import client as client_of_services
 from router.router import SemanticRouter
-from router.settings import Settings
+from router.settings.settings import Settings
 from router.web.problems import MAX_DETAIL_CHARACTERS
 
 Connect = Any

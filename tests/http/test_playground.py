@@ -20,7 +20,7 @@ from router.http.playground.session import COOKIE, SESSION_SECONDS, Sessions
 from router.http.problems import Refused
 from router.memory.memory import Memory
 from router.router import SemanticRouter
-from router.settings import Settings
+from router.settings.settings import Settings
 from router.skills.catalog import load_catalog
 from router.skills.changes import CatalogChange
 from router.stages.answers import LocalAnswers

@@ -11,7 +11,7 @@ from cascade import bundled_encoder
 from router.learning.account import AccountPlace, forget_places
 from router.learning.evidence import EvidenceStore, evidence_file
 from router.learning.learner import Learner
-from router.settings import LearningSettings
+from router.settings.settings import LearningSettings
 from router.skills.catalog import Catalog
 from router.skills.registry import SkillRegistry
 

@@ -28,7 +28,7 @@ from router.learning.evidence import (
     open_evidence,
     taken_back,
 )
-from router.settings import Settings
+from router.settings.settings import Settings
 from router.skills.manifest import SkillManifest
 
 

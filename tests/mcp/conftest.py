@@ -27,7 +27,7 @@ from router.mcp.server import SkillServer
 from router.retrieval.configured_encoder import build_encoder
 from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
-from router.settings import Settings
+from router.settings.settings import Settings
 
 SaveSkill: TypeAlias = Callable[..., Path]
 Connect: TypeAlias = Callable[..., AbstractAsyncContextManager[Client]]

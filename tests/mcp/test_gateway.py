@@ -22,7 +22,7 @@ from router.mcp.gateway import GatewayServer
 from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
 from router.service.gateway import ToolGateway
-from router.settings import Settings
+from router.settings.settings import Settings
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 from router.tools.pins import Pinned, write_pins

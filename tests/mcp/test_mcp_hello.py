@@ -22,7 +22,7 @@ from router.mcp.server import SkillServer
 from router.memory.memory import Memory
 from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
-from router.settings import Settings
+from router.settings.settings import Settings
 
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 

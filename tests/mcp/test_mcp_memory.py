@@ -19,7 +19,7 @@ from router.mcp.server import SkillServer
 from router.memory.memory import Memory
 from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
-from router.settings import Settings
+from router.settings.settings import Settings
 
 TOOLS = {"recall", "assemble_context", "save_memory", "memory_status"}
 Connect = Callable[..., Any]

@@ -24,7 +24,7 @@ from router.plain_json import MAX_PLACE
 from router.result import RoutingResult
 from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
-from router.settings import Settings
+from router.settings.settings import Settings
 
 SaveSkill = Callable[..., Path]
 

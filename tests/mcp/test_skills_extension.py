@@ -19,7 +19,7 @@ from router.mcp.server import SkillServer
 from router.mcp.skills_extension import skill_entry
 from router.retrieval.encoders import Encoder
 from router.router import SemanticRouter
-from router.settings import Settings
+from router.settings.settings import Settings
 from router.skills.catalog import load_catalog
 from router.skills.folders import FolderSource
 from router.skills.manifest import SkillManifest

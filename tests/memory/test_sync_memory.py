@@ -15,7 +15,7 @@ from router.errors import StoreError, UnknownMemory
 from router.memory.memory import Memory
 from router.memory.sync_memory import SyncMemory
 from router.retrieval.bundled_encoder import BundledEncoder
-from router.settings import Settings
+from router.settings.settings import Settings
 
 ADA = {"user": "ada", "project": "shop"}
 

@@ -14,7 +14,7 @@ from router.errors import ConfigurationError
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.configured_encoder import build_encoder
 from router.retrieval.onnx_encoder import minilm_files
-from router.settings import Settings
+from router.settings.settings import Settings
 
 
 def test_the_default_is_the_bundled_encoder() -> None:

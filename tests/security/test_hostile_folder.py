@@ -16,7 +16,7 @@ from servers.openai_server import OpenAIServer, completion
 from typer.testing import CliRunner, Result
 
 from router.cli.app import app
-from router.settings import Settings
+from router.settings.settings import Settings
 
 KEY = "sk-the-users-own"
 Run = Callable[..., Result]

@@ -15,7 +15,7 @@ from router.service.comparing import (
     read_requests,
     read_settings,
 )
-from router.settings import Settings
+from router.settings.settings import Settings
 
 
 def judged(line: int, label: str, *selected: str) -> Judgement:

@@ -21,7 +21,7 @@ from router.router import SemanticRouter
 from router.service.schemas import INPUT_KEYWORDS, input_schema, output_schema
 from router.service.service import Service
 from router.service.shapes import FeedbackArguments, FindArguments, RouteArguments
-from router.settings import Settings
+from router.settings.settings import Settings
 
 KNOWN_TO_AJV = INPUT_KEYWORDS | {
     "$defs",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from router.errors import ConfigurationError
-from router.settings import Settings
+from router.settings.settings import Settings
 from router.skills.discovery import (
     FOLDERS_PER_SKILL,
     MAX_DEPTH,

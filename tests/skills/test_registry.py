@@ -11,7 +11,7 @@ import pytest
 from manifest_texts import put
 
 from router.errors import ConfigurationError, UnknownSkill
-from router.settings import Settings
+from router.settings.settings import Settings
 from router.skills.enrichment import Enrichment
 from router.skills.folders import FolderSnapshot, FolderSource
 from router.skills.registry import SkillRegistry

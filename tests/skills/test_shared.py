@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from router.errors import ConfigurationError, UnknownSkill
-from router.settings import Settings
+from router.settings.settings import Settings
 from router.skills.discovery import shipped_skills_root
 from router.skills.shared import get_skill_manifest, get_skill_registry, list_available_skills
 

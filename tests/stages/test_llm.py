@@ -22,7 +22,7 @@ from router.llm.openai import OpenAIModel
 from router.llm.protocol import OfferedSkill
 from router.request import Request
 from router.result import Outcome, Stage
-from router.settings import LLMSettings, OllamaSettings, OpenAISettings
+from router.settings.settings import LLMSettings, OllamaSettings, OpenAISettings
 from router.stages.llm import LLMAnswer, LLMStage, models_from_settings
 
 GIT = OfferedSkill("git", "Work with version control.")

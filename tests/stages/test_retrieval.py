@@ -22,7 +22,7 @@ from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Clause, Match, Ranking
 from router.retrieval.vectors import VectorStore
-from router.settings import CAUTIONS, VectorSettings
+from router.settings.settings import CAUTIONS, VectorSettings
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 from router.stages.followup import NOTHING, Reading

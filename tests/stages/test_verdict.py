@@ -13,7 +13,7 @@ from router.learning.learner import ExampleAnswer
 from router.llm.prompt import Selection
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
 from router.retrieval.matches import Match
-from router.settings import VectorSettings
+from router.settings.settings import VectorSettings
 from router.skills.manifest import SkillManifest
 from router.stages.llm import LLMAnswer
 from router.stages.retrieval import RetrievalDecision

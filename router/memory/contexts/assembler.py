@@ -41,7 +41,7 @@ from router.memory.recall.relevance import Judge, parts_of
 from router.memory.texts.bm25 import TEXTBOOK
 from router.memory.texts.contents import content_key
 from router.memory.texts.questions import questions_of
-from router.settings_files import warn_once
+from router.settings.files import warn_once
 from router.text import stems
 
 MAX_BUDGET_TOKENS: Final = 1_000_000

@@ -51,7 +51,7 @@ from router.request import check_text
 
 if TYPE_CHECKING:
     from router.retrieval.encoders import Encoder
-    from router.settings import MemorySettings
+    from router.settings.settings import MemorySettings
 
 _log: Final = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from router.memory.services.unified import (
     UnifiedAnswer,
     UnifiedMemory,
 )
-from router.settings import MemorySettings
+from router.settings.settings import MemorySettings
 
 
 @pytest.fixture

@@ -12,8 +12,15 @@ import pytest
 from pydantic import BaseModel
 
 from router import ConfigurationError, Settings
-from router.settings_files import folder_settings
-from router.trust import Trust, TrustedFolders, config_folder, leaves, needing_trust, trust_of
+from router.settings.files import folder_settings
+from router.settings.trust import (
+    Trust,
+    TrustedFolders,
+    config_folder,
+    leaves,
+    needing_trust,
+    trust_of,
+)
 
 INSIDE_THE_FOLDER = {"skills", "listings", "enrichment", "memory.project_directory"}
 TELLING = re.compile(

@@ -2,9 +2,9 @@
 
 Sources, strongest first: arguments, ``ROUTER_*`` environment variables, ``router.toml`` in the
 working directory, ``[tool.router]`` in its ``pyproject.toml``, the user's own ``router.toml`` in
-``router.trust.config_folder()``, the defaults below. The files of the working directory may come
-with a cloned repository: until the user trusts that folder, they set only what is harmless. See
-``router/settings_files.py``.
+``trust.config_folder()``, the defaults below. The files of the working directory may come with a
+cloned repository: until the user trusts that folder, they set only what is harmless. See
+``router/settings/files.py``.
 
 A nested value is named with two underscores: ``ROUTER_FUZZY__TTL_SECONDS=3600``. Keys of providers
 are read from the environment only, and never written or shown.
@@ -41,9 +41,9 @@ from pydantic_settings import (
 
 from router.errors import ConfigurationError
 from router.plain_json import words_of
-from router.plugins import ANSWER_CACHES, ENCODERS, LLMS, checked_name
-from router.settings_files import folder_settings, user_file, user_settings, warn_once
-from router.trust import Trust, leaves
+from router.settings.files import folder_settings, user_file, user_settings, warn_once
+from router.settings.plugins import ANSWER_CACHES, ENCODERS, LLMS, checked_name
+from router.settings.trust import Trust, leaves
 
 
 def _split(value: object) -> object:

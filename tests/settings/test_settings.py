@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from router import ConfigurationError, Settings
-from router.settings_files import warn_once
-from router.trust import config_folder
+from router.settings.files import warn_once
+from router.settings.trust import config_folder
 
 SECRET = "sk-very-secret"  # noqa: S105 - it opens nothing
 

@@ -10,11 +10,11 @@ import pytest
 from cascade import SHIPPED, SQUASH, settings_for
 
 from router import ConfigurationError, SemanticRouter, Settings, Stage
-from router.plugins import ENCODERS, load_plugin
 from router.retrieval.configured_encoder import build_encoder
 from router.retrieval.encoders import Encoder
 from router.service.service import Service
 from router.service.shapes import NoArguments
+from router.settings.plugins import ENCODERS, load_plugin
 from router.stages.answers import LocalAnswers, configured_cache
 
 SOURCE = '''

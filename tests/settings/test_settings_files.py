@@ -8,7 +8,7 @@ import pytest
 from cpu_time import cpu_time_at_most
 
 from router import ConfigurationError, RouterError, Settings
-from router.settings_files import user_file
+from router.settings.files import user_file
 
 
 @pytest.fixture(autouse=True)

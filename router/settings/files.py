@@ -26,7 +26,7 @@ from pydantic import BaseModel
 from router.bounded.files import Unreadable, read_bounded
 from router.bounded.toml import load_toml
 from router.errors import ConfigurationError
-from router.trust import (
+from router.settings.trust import (
     SettingPath,
     TrustedFolders,
     config_folder,
