@@ -29,9 +29,9 @@ from router.stages.validation import Basis, DecidedBy, KeptAnswer, context_of
 from router.text import normalise
 
 if TYPE_CHECKING:
-    from router.breaker import BreakerState
     from router.cluster.cluster import Cluster
     from router.components import Snapshot
+    from router.concurrency.breaker import BreakerState
     from router.decision import Decider
     from router.enrichment.asking import EnrichmentReport
     from router.learning.learner import AnsweredRequest, EvidenceCheck, Learner

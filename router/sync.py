@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from router.breaker import BreakerState
+    from router.concurrency.breaker import BreakerState
     from router.events import Events
     from router.llm.protocol import ChatModel
     from router.settings.settings import Settings

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from router.breaker import STATE_WORDS
 from router.cli import classify, memory_changes, memory_curation, output
 from router.cli.commands import Work, memory_command
 from router.cli.memory_changes import HeldBy, Name
 from router.cli.options import or_standard_input
+from router.concurrency.breaker import STATE_WORDS
 
 if TYPE_CHECKING:
     from router.memory.contexts.context import AssembledContext

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from router.breaker import BreakerState, CircuitBreaker, GuardedCall
+from router.concurrency.breaker import BreakerState, CircuitBreaker, GuardedCall
 from router.concurrency.tasks import BackgroundTasks, raise_if_cancelled
 from router.errors import ConfigurationError
 from router.events import Degraded, Events, Recovered

@@ -16,8 +16,8 @@ from typing import Final, Generic, TypeVar
 
 from router.cluster.link import RETRY_SECONDS, NoRedis
 from router.concurrency.tasks import BackgroundTasks, in_thread
-from router.database import Schema, SharedConnection
 from router.errors import StoreError
+from router.storage.database import Schema, SharedConnection
 
 _log: Final = logging.getLogger(__name__)
 

@@ -1,1 +1,2 @@
-"""Requests side by side: turns on the event loop, shared work, background tasks, threads."""
+"""Work side by side: turns on the event loop, shared work, background tasks, threads, and a circuit
+breaker."""

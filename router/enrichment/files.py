@@ -18,10 +18,10 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from router.errors import ConfigurationError, StoreError
-from router.private_files import FILE_MODE, private_folder, replace_file
 from router.skills.catalog import Catalog
 from router.skills.enrichment import ENRICHMENT_FILE, Enrichment
 from router.skills.manifest import SkillManifest
+from router.storage.private_files import FILE_MODE, private_folder, replace_file
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 

@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from router.breaker import BreakerState
+from router.concurrency.breaker import BreakerState
 from router.events import (
     CacheLookup,
     Degraded,

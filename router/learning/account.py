@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from router.errors import StoreError
 from router.learning.catalogs import state_of
-from router.private_files import FILE_MODE
+from router.storage.private_files import FILE_MODE
 
 
 class AccountPlace:

@@ -30,12 +30,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from router.database import Schema, SharedConnection, opened, version_of
 from router.errors import InvalidRequest, StoreError
 from router.numeric import finite
 from router.request import MAX_REQUEST_CHARACTERS, check_text
 from router.settings.settings import Settings
 from router.skills.manifest import SkillManifest
+from router.storage.database import Schema, SharedConnection, opened, version_of
 from router.text import normalise
 
 _log: Final = logging.getLogger(__name__)

@@ -27,9 +27,9 @@ from router.learning.coverage import ExampleCoverage
 from router.learning.evidence import EvidenceStore, Example
 from router.learning.local import LocalModel, answer_of
 from router.learning.peers import Peers
-from router.private_files import FILE_MODE
 from router.retrieval.encoders import Encoder
 from router.retrieval.reader import encode_requests
+from router.storage.private_files import FILE_MODE
 
 _log: Final = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from router.breaker import GuardedCall
+from router.concurrency.breaker import GuardedCall
 from router.errors import LLMAnswerError, LLMError, LLMUnavailable
 from router.events import Events, LLMCalled
 from router.llm.protocol import ChatModel, Completion, Price, Prompt

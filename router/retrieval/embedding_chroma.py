@@ -24,8 +24,8 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from router.errors import ConfigurationError, StoreError
-from router.private_files import FILE_MODE, narrow_tree, private_folder
 from router.retrieval.embedding_cache import UNUSED_DAYS, Vectors, today
+from router.storage.private_files import FILE_MODE, narrow_tree, private_folder
 
 if TYPE_CHECKING:
     import httpx

@@ -19,9 +19,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.database import Schema, in_memory, opened
 from router.errors import StoreError
 from router.retrieval.embedding_cache import REFRESH_DAYS, UNUSED_DAYS, Vectors, today
+from router.storage.database import Schema, in_memory, opened
 
 _log: Final = logging.getLogger(__name__)
 

@@ -29,11 +29,11 @@ from router.retrieval.names import SkillNames
 from router.retrieval.reader import ReadRequest, ReadText, RequestReader
 from router.retrieval.rows import EVERYTHING, Positions
 from router.retrieval.scoring import BY_SCORE, Scored, SkillScores
+from router.retrieval.spare_memory import give_back
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.difference import differing
 from router.skills.manifest import SkillManifest
-from router.spare_memory import give_back
 
 IN_CONTEXT: Final = 0.5
 """How much the score for the whole request counts when one of its clauses is scored: "mail it to

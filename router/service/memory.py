@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from router.breaker import STATE_WORDS
+from router.concurrency.breaker import STATE_WORDS
 from router.events import Events, OptionalPart, Recalled
 from router.memory.contexts.assembler import MAX_BUDGET_TOKENS
 from router.memory.layers import WRITABLE

@@ -24,7 +24,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from router.errors import ConfigurationError
-from router.private_files import private_folder, replace_file
+from router.storage.private_files import private_folder, replace_file
 
 SettingPath: TypeAlias = tuple[str, ...]
 """Where a setting is, such as ``("llm", "openai", "base_url")``."""

@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from router.database import Schema, opened
 from router.errors import StoreError
 from router.result import RoutingResult
 from router.stages.fuzzy_index import Entry
 from router.stages.validation import Basis, DecidedBy, KeptAnswer
+from router.storage.database import Schema, opened
 
 _log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
-from router.breaker import BreakerState, CircuitBreaker
+from router.concurrency.breaker import BreakerState, CircuitBreaker
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.events import Events, OptionalPart
 from router.llm.calls import guarded_call

@@ -24,10 +24,10 @@ from typing import Any, Final
 
 from router.bounded.files import Unreadable, read_bounded
 from router.errors import SourceError, StoreError
-from router.private_files import private_folder, replace_file
 from router.skills.diagnostics import Diagnostic, Severity
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot, Subscribers
+from router.storage.private_files import private_folder, replace_file
 from router.tools.sharing import MAX_DEFINITION_BYTES, Share, as_json
 from router.tools.tool import manifest_of, read_tool
 

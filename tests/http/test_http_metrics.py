@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from router.breaker import CircuitBreaker
+from router.concurrency.breaker import CircuitBreaker
 from router.events import (
     CacheLookup,
     CacheOutcome,

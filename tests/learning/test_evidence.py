@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from router.database import Schema, opened
 from router.errors import InvalidRequest, StoreError
 from router.learning.evidence import (
     _SCHEMA,
@@ -30,6 +29,7 @@ from router.learning.evidence import (
 )
 from router.settings.settings import Settings
 from router.skills.manifest import SkillManifest
+from router.storage.database import Schema, opened
 
 
 def skill(name: str, description: str = "does something", body: str = "steps") -> SkillManifest:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from router.database import Schema, SharedConnection
 from router.errors import InvalidRequest
 from router.memory.model import NOBODY, MemoryItem, Scope
 from router.memory.stores.spaces import parse_scope, scope_key
+from router.storage.database import Schema, SharedConnection
 
 MAX_TRACKED: Final = 10_000
 _SCHEMA: Final = Schema(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from router.breaker import BreakerState
+from router.concurrency.breaker import BreakerState
 from router.memory.model import Classification, LayerReport, MemoryItem
 from router.memory.recall.confidence import ItemConfidence
 from router.plain_json import PlainJson, plain_json

@@ -41,7 +41,7 @@ from queue import SimpleQueue
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
-from router.breaker import CircuitBreaker, GuardedCall
+from router.concurrency.breaker import CircuitBreaker, GuardedCall
 from router.errors import ConfigurationError
 from router.memory.model import (
     AnyLayer,

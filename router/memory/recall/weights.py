@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from router.database import Schema, SharedConnection, UnusableFile, version_of
 from router.errors import StoreError
 from router.memory.model import QueryType
+from router.storage.database import Schema, SharedConnection, UnusableFile, version_of
 
 _log = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from router.database import Schema, SharedConnection
 from router.errors import StoreError
 from router.memory.stores.database import placeholders
+from router.storage.database import Schema, SharedConnection
 
 MAX_ENTRIES: Final = 20_000
 HOLD_SECONDS: Final = 60.0

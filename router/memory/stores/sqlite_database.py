@@ -17,7 +17,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.database import (
+from router.errors import InvalidRequest, StoreError
+from router.memory.stores.database import Rows, WordMatch
+from router.storage.database import (
     READ_ONLY,
     FilePlace,
     ReadOnlyFile,
@@ -28,8 +30,6 @@ from router.database import (
     reopened,
     told,
 )
-from router.errors import InvalidRequest, StoreError
-from router.memory.stores.database import Rows, WordMatch
 
 _SCHEMA: Final = Schema(
     (

@@ -28,7 +28,7 @@ from scripted_layers import (
     remembered,
 )
 
-from router.breaker import BreakerState
+from router.concurrency.breaker import BreakerState
 from router.errors import ConfigurationError
 from router.memory.model import (
     NOBODY,

@@ -15,7 +15,6 @@ import pytest
 from memory.remembered import NOW, ids, item
 from numpy.typing import NDArray
 
-from router.database import Schema, opened
 from router.errors import StoreError
 from router.memory.model import Scope
 from router.memory.stores.lexical import index_terms, indexed
@@ -23,6 +22,7 @@ from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import scope_key
 from router.memory.stores.sqlite_database import _SCHEMA
 from router.retrieval.bundled_encoder import BundledEncoder
+from router.storage.database import Schema, opened
 
 EVERYBODY = Scope()
 NUMBERS = "zero one two three four five six seven eight nine".split()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import SecretStr
 
-from router.breaker import BreakerState, CircuitBreaker
+from router.concurrency.breaker import BreakerState, CircuitBreaker
 from router.concurrency.tasks import in_thread
 from router.errors import EncoderError, MemoryServiceError
 from router.memory.model import MemoryItem, ScoreKind

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from router.private_files import replace_file
+from router.storage.private_files import replace_file
 
 
 def test_the_new_content_is_for_its_owner_alone_and_nothing_lies_beside_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from router.breaker import BreakerState, CircuitBreaker, GuardedCall
+from router.concurrency.breaker import BreakerState, CircuitBreaker, GuardedCall
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from typing import Final, TypeAlias
 from filelock import FileLock
 
 from router.errors import StoreError
-from router.private_files import FILE_MODE, private_file, private_folder
+from router.storage.private_files import FILE_MODE, private_file, private_folder
 
 BUSY_SECONDS: Final = 5.0
 """How long to wait at most for another process that writes."""

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from read_only import read_only
 
-from router.database import (
+from router.errors import StoreError
+from router.storage.database import (
     ReadOnlyFile,
     Schema,
     SharedConnection,
@@ -22,7 +23,6 @@ from router.database import (
     opened,
     reader,
 )
-from router.errors import StoreError
 
 FIRST = """
 CREATE TABLE notes (
@@ -251,8 +251,8 @@ def test_who_waited_for_a_locked_file_in_vain_does_not_wait_so_long_again(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(path)
-    monkeypatch.setattr("router.database.BUSY_SECONDS", 0.1)
-    monkeypatch.setattr("router.database.STILL_BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("router.storage.database.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("router.storage.database.STILL_BUSY_SECONDS", 0.01)
 
     def patience() -> int:
         with file.turn() as db:

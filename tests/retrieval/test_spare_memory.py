@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from router.spare_memory import give_back
+from router.retrieval.spare_memory import give_back
 
 BLOCK = 3_000
 BLOCKS = 20_000

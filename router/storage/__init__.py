@@ -1,0 +1,1 @@
+"""What the router keeps on the disk: files for their owner only, and SQLite databases."""
