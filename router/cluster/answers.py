@@ -28,9 +28,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cachetools import LRUCache
+from pydantic import BaseModel
 
 from router.cluster import scripts
 from router.cluster.follower import Follower, Record
@@ -75,6 +76,26 @@ _ELSEWHERE: Final = RoutingResult(
 """Stands for every answer in the index of similar requests, which knows their texts only."""
 
 
+class Letter(BaseModel):
+    """An answer to keep, or with no ``value`` one to drop.
+
+    Attributes:
+        entry: what it is filed under.
+        value: the answer and its basis, as they lie in Redis.
+        catalog: the version of the catalog that it was decided over.
+        similar: whether similar requests may be given it.
+        by: who decided it.
+    """
+
+    entry: str
+    text: str
+    context: str
+    value: str | None = None
+    catalog: str = ""
+    similar: bool = False
+    by: str = DecidedBy.PERSON
+
+
 class SharedAnswers:
     """The answers of a cluster. Only its private methods raise ``NoRedis``. Belongs to one event
     loop."""
@@ -92,7 +113,7 @@ class SharedAnswers:
         self._marks: LRUCache[str, bytes] = LRUCache(64)
         self._pending: Counter[str] = Counter()  # entries whose drop is not acknowledged
         self._left: frozenset[str] = frozenset()  # those that the file held when it was opened
-        self._outbox = Outbox("answers", self._send, read=_letter_in, most=1)
+        self._outbox = Outbox("answers", self._send, read=Letter.model_validate_json, most=1)
         self.follower = Follower(
             settings.cluster,
             keys.answers,
@@ -181,8 +202,15 @@ class SharedAnswers:
         value = json.dumps([kept.result.to_dict(), basis.to_json()])
         if len(value) > MAX_ANSWER_BYTES:
             return
-        letter = {"entry": entry, "text": text, "context": context, "similar": similar}
-        letter |= {"value": value, "catalog": basis.catalog, "by": basis.decided_by}
+        letter = Letter(
+            entry=entry,
+            text=text,
+            context=context,
+            value=value,
+            catalog=basis.catalog,
+            similar=similar,
+            by=basis.decided_by,
+        )
         by_person = basis.decided_by is DecidedBy.PERSON
         was_up = self._link.is_up
         if was_up and not self._waits(entry) and fencing_token.get() != NOT_SHARED:
@@ -200,16 +228,16 @@ class SharedAnswers:
         if by_person:
             await self._post(letter)
 
-    async def _write(self, letter: dict[str, Any], *, token: str = "") -> bytes:
+    async def _write(self, letter: Letter, *, token: str = "") -> bytes:
         """What the fence says: ``kept``, or why not."""
-        keys, entry = self._keys, letter["entry"]
+        keys, entry = self._keys, letter.entry
         fence = (keys.answer(entry), keys.dropped(entry), keys.lease(entry), keys.catalog)
         said: bytes = await self._link.script(
             scripts.KEEP,
             (*fence, keys.token, keys.answers),
-            *(letter["catalog"], token, letter["value"], self._life, LATE_SECONDS * 10**6),
-            *(self._length, "learn" if letter["similar"] else "replace"),
-            *(letter["text"], letter["context"], letter.get("by", DecidedBy.PERSON)),
+            *(letter.catalog, token, letter.value or "", self._life, LATE_SECONDS * 10**6),
+            *(self._length, "learn" if letter.similar else "replace"),
+            *(letter.text, letter.context, letter.by),
         )
         return said
 
@@ -224,7 +252,7 @@ class SharedAnswers:
             StoreError: Redis cannot be used, and neither can the file of what is to be sent.
         """
         entry = entry_of(text, context)
-        letter = {"entry": entry, "text": text, "context": context}
+        letter = Letter(entry=entry, text=text, context=context)
         self._pending[entry] += 1
         try:
             self._near.drop(text, context)
@@ -242,29 +270,29 @@ class SharedAnswers:
             self._settled(entry)
         await asyncio.sleep(SETTLE_SECONDS)
 
-    async def _drop(self, letter: dict[str, Any]) -> None:
-        keys, entry = self._keys, letter["entry"]
+    async def _drop(self, letter: Letter) -> None:
+        keys, entry = self._keys, letter.entry
         await self._link.script(
             scripts.DROP,
             (keys.answer(entry), keys.dropped(entry), keys.token, keys.answers),
-            *(LATE_SECONDS * 1000, self._length, letter["text"], letter["context"]),
+            *(LATE_SECONDS * 1000, self._length, letter.text, letter.context),
         )
 
     # What is to be sent
 
-    async def _post(self, letter: dict[str, Any]) -> None:
+    async def _post(self, letter: Letter) -> None:
         """Write a letter down, and send it as soon as Redis can be used."""
-        self._pending[letter["entry"]] += 1  # first: it may be sent before this goes on
+        self._pending[letter.entry] += 1  # first: it may be sent before this goes on
         try:
-            await self._outbox.put([json.dumps(letter)])
+            await self._outbox.put([letter.model_dump_json(exclude_none=True)])
         except Exception:
-            self._settled(letter["entry"])
+            self._settled(letter.entry)
             raise
 
-    async def _send(self, letters: Sequence[dict[str, Any]]) -> None:
+    async def _send(self, letters: Sequence[Letter]) -> None:
         for letter in letters:
-            await (self._write(letter) if "value" in letter else self._drop(letter))
-            self._settled(letter["entry"])
+            await (self._drop(letter) if letter.value is None else self._write(letter))
+            self._settled(letter.entry)
 
     def _settled(self, entry: str) -> None:
         """One thing less is to be sent about an entry."""
@@ -343,25 +371,9 @@ class SharedAnswers:
         await self._outbox.aclose()
 
 
-def _letter_in(text: str) -> dict[str, Any]:
-    """What a letter says.
-
-    Raises:
-        ValueError, LookupError, TypeError: it cannot be read.
-    """
-    letter: dict[str, Any] = json.loads(text)
-    if not isinstance(letter, dict):
-        raise TypeError("it is no object")
-    answer = {"value", "catalog", "similar", *letter.keys() & {"by"}}
-    for name in ("entry", "text", "context", *(answer if "value" in letter else ())):
-        if not isinstance(letter[name], str | bool):
-            raise TypeError(f"its {name} is no text")
-    return letter
-
-
-def _entry_in(letter: str) -> str | None:
-    """What a letter is about; None where it cannot be read."""
+def _entry_in(text: str) -> str:
+    """What a letter is about; empty where it cannot be read."""
     try:
-        return str(_letter_in(letter)["entry"])
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return None
+        return Letter.model_validate_json(text).entry
+    except ValueError:
+        return ""

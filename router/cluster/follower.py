@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from router.cluster.link import connect
+from router.cluster.link import connect, troubles
 from router.concurrency.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
@@ -91,18 +91,14 @@ class Follower:
         await self._redis.aclose()
 
     async def _follow(self) -> None:
-        from redis.exceptions import RedisError
-
         while True:
             try:
                 await self._read()
-            except (RedisError, OSError, TimeoutError) as error:
+            except troubles() as error:
                 _log.debug("the stream %s is not read: %s", self._stream, error)
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _read(self) -> None:
-        from redis.exceptions import RedisError
-
         began = now()
         # A process that was kept busy, or stopped, looks at once, to be in step again soon.
         block = None if began - self.read_at > 2 * self._block / 1000 else self._block
@@ -124,7 +120,7 @@ class Follower:
         if records:
             try:
                 await self._take([fields for _, fields in records])
-            except (RedisError, OSError, TimeoutError):
+            except troubles():
                 raise  # they are read again
             except Exception:  # noqa: BLE001 - one record must not end the reading of all others
                 _log.exception("records of %s are left out, as missing ones are", self._stream)

@@ -79,16 +79,13 @@ class Link:
         """What ``work`` gives, which takes the client and asks the server one thing."""
         if self.trouble:
             raise NoRedis(self.trouble)
-        if self._places.locked():
-            try:
-                async with asyncio.timeout(self._deadline):
-                    await self._places.acquire()
-            except TimeoutError:  # says nothing about the server
-                raise NoRedis("too many operations wait for Redis") from None
-        else:
-            await self._places.acquire()
         try:
-            call = self._breaker.try_call()
+            async with asyncio.timeout(self._deadline):
+                await self._places.acquire()
+        except TimeoutError:  # says nothing about the server
+            raise NoRedis("too many operations wait for Redis") from None
+        try:
+            call = None if self.trouble else self._breaker.try_call()
             if call is None:
                 raise NoRedis(self.trouble or "Redis is being tried")
             with call:
@@ -97,12 +94,10 @@ class Link:
             self._places.release()
 
     async def _called(self, call: GuardedCall, work: Callable[[Any], Awaitable[T]]) -> T:
-        if self.trouble:
-            raise NoRedis(self.trouble)
         try:
             async with asyncio.timeout(self._deadline):
                 found = await work(self._redis)
-        except _troubles() as error:
+        except troubles() as error:
             raise_if_cancelled()  # the client may take that for a lost connection
             self._failed(call, error)
             raise NoRedis(said(error)) from error
@@ -142,7 +137,7 @@ class Link:
                 try:
                     async with asyncio.timeout(self._deadline):
                         await self._redis.set(f"{self._settings.namespace}:probe", b"1", ex=60)
-                except _troubles() as error:
+                except troubles() as error:
                     call.failed()
                     self.trouble = said(error)
                     continue
@@ -202,7 +197,8 @@ def said(error: Exception) -> str:
     return f"Redis cannot be used: {what[:200]}"
 
 
-def _troubles() -> tuple[type[Exception], ...]:
+def troubles() -> tuple[type[Exception], ...]:
+    """What a client raises whose server cannot be used."""
     from redis.exceptions import RedisError
 
     return (RedisError, OSError, TimeoutError)

@@ -25,7 +25,7 @@ from mcp.server.subscriptions import (
 
 from router.cluster.follower import BLOCK_SECONDS, RETRY_SECONDS
 from router.cluster.keys import Keys
-from router.cluster.link import NoRedis, connect
+from router.cluster.link import NoRedis, connect, troubles
 from router.concurrency.tasks import BackgroundTasks
 
 if TYPE_CHECKING:
@@ -77,8 +77,6 @@ class SharedBus:
             _log.debug("others are not told of a change: %s", fault)
 
     async def _listen(self) -> None:
-        from redis.exceptions import RedisError
-
         while True:
             try:
                 async with aclosing(self._redis.pubsub()) as channel:
@@ -91,7 +89,7 @@ class SharedBus:
                             self.listening.set()
                         elif (event := self._event(message["data"])) is not None:
                             await self._local.publish(event)
-            except (RedisError, OSError, TimeoutError) as error:  # of the closing, too
+            except troubles() as error:  # of the closing, too
                 _log.debug("notices of others are not heard: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
 

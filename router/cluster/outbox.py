@@ -14,9 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
+from pydantic import ValidationError
+
 from router.cluster.link import RETRY_SECONDS, NoRedis
 from router.concurrency.tasks import BackgroundTasks, in_thread
 from router.errors import StoreError
+from router.plain_json import first_fault
 from router.storage.database import Schema, SharedConnection
 
 _log: Final = logging.getLogger(__name__)
@@ -63,8 +66,8 @@ class Outbox(Generic[T]):
             kind: what the letters are filed under.
             send: gives the server letters, oldest first; raises ``NoRedis`` where it cannot. One
                 for which it raises anything else waits for the next process, and holds no other up.
-            read: what a letter says; raises ``ValueError``, ``LookupError`` or ``TypeError`` of one
-                that cannot be read, such as one of a later version. That one is dropped.
+            read: what a letter says; raises ``ValueError`` of one that cannot be read, such as one
+                of a later version. That one is dropped.
             most: letters that are sent at once.
         """
         self._kind = kind
@@ -141,8 +144,9 @@ class Outbox(Generic[T]):
         """What a letter says; nothing where it cannot be read."""
         try:
             return [self._read(letter)]
-        except (ValueError, LookupError, TypeError, RecursionError) as error:
-            _log.error("a letter about %s is left out: %s", self._kind, error)
+        except ValueError as error:
+            fault = first_fault(error) if isinstance(error, ValidationError) else error
+            _log.error("a letter about %s is left out: %s", self._kind, fault)
             return []
 
     def _waiting(self, file: SharedConnection, *, most: int) -> list[tuple[int, str]]:

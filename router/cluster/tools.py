@@ -22,6 +22,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from pydantic import TypeAdapter
+
 from router.cluster import scripts
 from router.cluster.follower import Follower, Record
 from router.cluster.keys import KEPT_SECONDS, STREAM_RECORDS, Keys
@@ -42,6 +44,9 @@ _log: Final = logging.getLogger(__name__)
 BATCH: Final = 100
 """Changes that are sent before they are taken out of the file."""
 
+_CHANGE: Final = TypeAdapter(tuple[str, str, str])
+"""A change that is to be sent: the source, the tool's name, and its definition as JSON."""
+
 
 class ToolSharing:
     """The shared sources of one process. Belongs to one event loop. Only private methods raise
@@ -56,7 +61,7 @@ class ToolSharing:
         self._known: dict[tuple[str, str], tuple[int, str]] = {}
         self._turn = asyncio.Lock()
         self._asked = asyncio.Event()
-        self._outbox = Outbox("tools", self._send, read=_change_in, most=BATCH)
+        self._outbox = Outbox("tools", self._send, read=_CHANGE.validate_json, most=BATCH)
         self._background = BackgroundTasks(_log)
         self.follower = Follower(
             settings.cluster, keys.tool_changes, take=self._take, missed=self._ask
@@ -196,14 +201,6 @@ class ToolSharing:
         key = self._keys.tools(source)
         await self._link.run(lambda redis: redis.hdel(key, name))
         await self._ask()
-
-
-def _change_in(letter: str) -> tuple[str, str, str]:
-    """Source, name and definition of a change that is to be sent."""
-    source, name, text = json.loads(letter)
-    if not all(isinstance(one, str) for one in (source, name, text)):
-        raise TypeError("it holds something else than texts")
-    return source, name, text
 
 
 def _stamp(change: bytes | None) -> int:

@@ -33,17 +33,15 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 T = TypeVar("T", bound=AnswerObject)
 
 
-def read_object(
-    shape: type[T], text: str, *, provider: str, longest: int = MAX_ANSWER_CHARACTERS
-) -> T:
+def read_object(shape: type[T], text: str, *, provider: str) -> T:
     """The object in an answer; text around it is passed over, because models put it into a code
-    fence when nothing constrains them. ``longest`` is the most characters it may have.
+    fence when nothing constrains them.
 
     Raises:
         LLMAnswerError: there is no such object; the error names the provider.
     """
-    if len(text) > longest:
-        fault = f"over {longest:,} characters"
+    if len(text) > MAX_ANSWER_CHARACTERS:
+        fault = f"over {MAX_ANSWER_CHARACTERS:,} characters"
     elif "{" not in text:
         fault = "no JSON object"
     else:

@@ -8,6 +8,7 @@ import pytest
 from clusters import SettingsOf, opened_answers, skills_of
 from servers.redis_server import RedisServer
 
+from router.cluster.answers import Letter
 from router.cluster.keys import entry_of
 from router.cluster.link import NoRedis
 from router.cluster.outbox import Outbox
@@ -129,7 +130,7 @@ async def test_a_letter_that_is_sent_at_once_leaves_nothing_to_wait_for(
             await outbox.deliver()
 
         monkeypatch.setattr(outbox, "put", put_and_deliver)
-        await answers._post({"entry": entry, "text": "squash my commits", "context": "c"})
+        await answers._post(Letter(entry=entry, text="squash my commits", context="c"))
         assert not answers._waits(entry)
 
 
