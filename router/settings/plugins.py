@@ -27,7 +27,7 @@ def checked_name(group: str, *built_in: str) -> Callable[[str], str]:
     """A validator for a setting that names something built in or a plug-in of a group."""
 
     def check(name: str) -> str:
-        if name in built_in or _NAME.fullmatch(name) or name in _entries(group):
+        if name in built_in or is_plugin(group, name):
             return name
         raise ValueError(
             f"{name!r} is not known; expected {', '.join(built_in)}, package.module:Name, or the "

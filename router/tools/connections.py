@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from router.concurrency.tasks import raise_if_cancelled
 from router.errors import ConfigurationError
 from router.plain_json import first_fault
+from router.settings.files import warn_once
 from router.tools.files import MAX_TOOLS, read_document
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: flo
     from mcp import StdioServerParameters
 
     if "command" in how:
-        logging.getLogger("mcp.client.stdio").addFilter(_strange_lines)
+        logging.getLogger("mcp.client.stdio").addFilter(_is_usual)
         return StdioServerParameters(
             command=how["command"],
             args=list(how.get("args", ())),
@@ -138,28 +139,17 @@ async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: flo
     )
 
 
-class _StrangeLines(logging.Filter):
-    """Tells once that a server writes to its output what is no message, such as its log. The SDK
-    leaves each such line out, and logs a traceback that shows it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._told = False
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.exc_info is None or not isinstance(record.exc_info[1], ValidationError):
-            return True
-        record.exc_info = record.exc_text = None
-        record.msg = (
-            "an MCP server writes to its standard output what is no message of the protocol; such "
-            "lines are left out (a log belongs on standard error)"
-        )
-        record.args = ()
-        first, self._told = not self._told, True
-        return first
-
-
-_strange_lines: Final = _StrangeLines()
+def _is_usual(record: logging.LogRecord) -> bool:
+    """A filter of the SDK's log. A server may write to its output what is no message, such as its
+    log. The SDK leaves each such line out, and logs a traceback that shows it; here it is told once
+    and without the line."""
+    if record.exc_info is None or not isinstance(record.exc_info[1], ValidationError):
+        return True
+    warn_once(
+        "an MCP server writes to its standard output what is no message of the protocol; such "
+        "lines are left out (a log belongs on standard error)"
+    )
+    return False
 
 
 def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -25,6 +25,7 @@ from typing import Any, Final
 from router.bounded.files import Unreadable, read_bounded
 from router.errors import SourceError, StoreError
 from router.skills.diagnostics import Diagnostic, Severity
+from router.skills.folders import FileState
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SourceSnapshot, Subscribers
 from router.storage.private_files import private_folder, replace_file
@@ -42,8 +43,6 @@ MAX_TOOLS: Final = 10_000
 _NAMESPACE: Final = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 _ORIGIN: Final = "tools/"
-_State = tuple[int, int, int, int]
-"""Inode, size and the times of a file, which vouch for its content."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +51,7 @@ class ToolFolderSnapshot(SourceSnapshot):
     files: the tool of each file by its path, with what vouches for the file.
     """
 
-    files: Mapping[Path, tuple[_State, SkillManifest]] = field(
+    files: Mapping[Path, tuple[FileState, SkillManifest]] = field(
         default_factory=lambda: MappingProxyType({})
     )
 
@@ -140,7 +139,7 @@ class ToolFolder:
         a failure; with ``quick`` only files that look changed are read."""
         known = previous.files if quick and isinstance(previous, ToolFolderSnapshot) else {}
         failures: list[Diagnostic] = []
-        files: dict[Path, tuple[_State, SkillManifest]] = {}
+        files: dict[Path, tuple[FileState, SkillManifest]] = {}
         for path in self._files():
             try:
                 state, found = _state(path), known.get(path)
@@ -214,7 +213,7 @@ def _load(path: Path) -> SkillManifest:
     return _manifest(path.parent.name, path.stem, json.loads(data))
 
 
-def _state(path: Path) -> _State:
+def _state(path: Path) -> FileState:
     found = path.lstat()
     if not stat.S_ISREG(found.st_mode):  # a link could lead anywhere, a pipe would block
         raise ValueError("not a regular file")
