@@ -13,6 +13,7 @@ import pytest
 from cpu_time import cpu_time_at_most
 from hypothesis import given
 from hypothesis import strategies as st
+from manifest_texts import put
 
 from router.skills import enrichment as enrichment_module
 from router.skills.catalog import Catalog, load_catalog
@@ -34,12 +35,6 @@ GIT = Enrichment(
     model="some-model",
     written_at=datetime(2026, 11, 22, 9, tzinfo=UTC),
 )
-
-
-def put(root: Path, name: str) -> None:
-    folder = root / name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Does it.\n---\nbody\n")
 
 
 def written(path: Path, *rows: Any) -> Path:
@@ -171,8 +166,8 @@ def test_the_file_in_a_root_enriches_the_skills_of_that_root_and_of_no_other(
     tmp_path: Path,
 ) -> None:
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
-    put(mine, "git")
-    put(theirs, "testing")
+    put(mine / "git")
+    put(theirs / "testing")
     written(theirs / ENRICHMENT_FILE, row("git", "read my mail"), row("testing", "write a test"))
     catalog = load_catalog([mine, theirs])
     assert requests_of(catalog, "git") == ()
@@ -180,8 +175,8 @@ def test_the_file_in_a_root_enriches_the_skills_of_that_root_and_of_no_other(
 
 
 def test_the_named_file_speaks_for_every_root_and_before_theirs(tmp_path: Path) -> None:
-    put(tmp_path / "skills", "git")
-    put(tmp_path / "skills", "testing")
+    put(tmp_path / "skills" / "git")
+    put(tmp_path / "skills" / "testing")
     written(tmp_path / "skills" / ENRICHMENT_FILE, row("git", "push"), row("testing", "test it"))
     named = written(tmp_path / "named.jsonl", row("git", "undo"))
     catalog = load_catalog([tmp_path / "skills"], enrichment=named)
@@ -190,7 +185,7 @@ def test_the_named_file_speaks_for_every_root_and_before_theirs(tmp_path: Path) 
 
 
 def test_a_named_file_that_is_missing_is_noted_and_found_later(tmp_path: Path) -> None:
-    put(tmp_path / "skills", "git")
+    put(tmp_path / "skills" / "git")
     named = tmp_path / "named.jsonl"
     registry = SkillRegistry([tmp_path / "skills"], enrichment=named)
     (notice,) = registry.catalog.notices
@@ -201,7 +196,7 @@ def test_a_named_file_that_is_missing_is_noted_and_found_later(tmp_path: Path) -
 
 
 def test_a_link_out_of_the_root_is_not_followed(tmp_path: Path) -> None:
-    put(tmp_path / "skills", "git")
+    put(tmp_path / "skills" / "git")
     outside = written(tmp_path / "outside.jsonl", row("git", "push"))
     (tmp_path / "skills" / ENRICHMENT_FILE).symlink_to(outside)
     catalog = load_catalog([tmp_path / "skills"])
@@ -210,7 +205,7 @@ def test_a_link_out_of_the_root_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_an_enrichment_changes_the_routing_digest_and_not_the_digest(tmp_path: Path) -> None:
-    put(tmp_path, "git")
+    put(tmp_path / "git")
     plain = load_catalog([tmp_path]).get("git")
     written(tmp_path / ENRICHMENT_FILE, row("git", "push"))
     enriched = load_catalog([tmp_path]).get("git")
@@ -222,7 +217,7 @@ def test_an_enrichment_changes_the_routing_digest_and_not_the_digest(tmp_path: P
 
 
 def test_an_enrichment_is_stale_when_the_skill_was_another_one(tmp_path: Path) -> None:
-    put(tmp_path, "git")
+    put(tmp_path / "git")
     digest = load_catalog([tmp_path]).get("git").digest
 
     def is_stale(**said: str) -> bool:
@@ -236,7 +231,7 @@ def test_an_enrichment_is_stale_when_the_skill_was_another_one(tmp_path: Path) -
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_changed_and_a_removed_file_is_followed(tmp_path: Path, quick: bool) -> None:
-    put(tmp_path, "git")
+    put(tmp_path / "git")
     written(tmp_path / ENRICHMENT_FILE, row("git", "push"))
     first = load_catalog([tmp_path])
     written(tmp_path / ENRICHMENT_FILE, row("git", "pull"))
@@ -252,7 +247,7 @@ def test_a_changed_and_a_removed_file_is_followed(tmp_path: Path, quick: bool) -
 
 
 def test_an_unchanged_skill_with_an_unchanged_file_is_the_same_object(tmp_path: Path) -> None:
-    put(tmp_path, "git")
+    put(tmp_path / "git")
     written(tmp_path / ENRICHMENT_FILE, row("git", "push"))
     first = load_catalog([tmp_path])
     assert load_catalog([tmp_path], previous=first).get("git") is first.get("git")
@@ -260,21 +255,21 @@ def test_an_unchanged_skill_with_an_unchanged_file_is_the_same_object(tmp_path: 
 
 def test_lines_that_speak_for_no_skill_of_their_folder_are_told(tmp_path: Path) -> None:
     """A skill that was renamed loses its requests, and a slip of the pen does nothing at all."""
-    put(tmp_path, "git")
+    put(tmp_path / "git")
     path = written(tmp_path / ENRICHMENT_FILE, row("git", "push"), row("gti", "pull"))
     (told,) = load_catalog([tmp_path]).diagnostics
     assert (told.path, told.severity, told.code) == (path, Severity.INFO, "enrichment-unused")
     assert "1 of the lines, such as 'gti'" in told.message
-    put(tmp_path, "gti")
+    put(tmp_path / "gti")
     assert load_catalog([tmp_path]).diagnostics == ()
-    put(tmp_path, "broken")
+    put(tmp_path / "broken")
     (tmp_path / "broken" / "SKILL.md").write_text("---\nname: [")
     written(tmp_path / ENRICHMENT_FILE, row("broken", "push"))
     assert [told.code for told in load_catalog([tmp_path]).diagnostics] == ["not-loaded"]
 
 
 def test_faults_of_the_file_are_told_with_those_of_the_catalog(tmp_path: Path) -> None:
-    put(tmp_path, "git")
+    put(tmp_path / "git")
     path = written(tmp_path / ENRICHMENT_FILE, "nonsense")
     (fault,) = load_catalog([tmp_path]).diagnostics
     assert (fault.path, fault.line, fault.code) == (path, 1, "enrichment-line")

@@ -7,18 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from manifest_texts import put
 
 from router.errors import ConfigurationError, UnknownSkill
 from router.settings.settings import Settings
 from router.skills.discovery import shipped_skills_root
 from router.skills.shared import get_skill_manifest, get_skill_registry, list_available_skills
-
-
-def put(root: Path, name: str, *more: str) -> None:
-    folder = root / name
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = ["---", f"name: {name}", f"description: {name} things.", *more, "---", "body"]
-    (folder / "SKILL.md").write_text("\n".join(lines))
 
 
 @pytest.fixture
@@ -34,15 +28,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_holds_the_skills_of_the_configured_roots(project: Path) -> None:
-    put(
-        project / "skills",
-        "deploy",
-        "metadata:",
-        "  routing-keywords: ship",
-        "  intents: release",
-        "  examples: ship it now",
-    )
-    put(project / "skills", "quiet", "disable-model-invocation: true")
+    hints = "metadata:\n  routing-keywords: ship\n  intents: release\n  examples: ship it now\n"
+    put(project / "skills" / "deploy", more=hints)
+    put(project / "skills" / "quiet", more="disable-model-invocation: true\n")
     assert list_available_skills() == ("deploy",)
     deploy = get_skill_manifest("deploy")
     assert (deploy.routing_keywords, deploy.intents, deploy.examples) == (
@@ -60,9 +48,9 @@ def test_the_project_wins_over_the_user_and_the_user_over_the_shipped_skills(
 ) -> None:
     monkeypatch.setenv("ROUTER_SHIPPED_SKILLS", "true")
     user = tmp_path / "home" / ".agents" / "skills"
-    put(project / ".claude" / "skills", "git")
-    put(user, "git")
-    put(user, "writer")
+    put(project / ".claude" / "skills" / "git")
+    put(user / "git")
+    put(user / "writer")
     roots = [project / ".claude" / "skills", user, shipped_skills_root()]
     registry = get_skill_registry()
     assert [root for root in registry.roots if root.is_dir()] == roots
@@ -74,7 +62,7 @@ def test_the_project_wins_over_the_user_and_the_user_over_the_shipped_skills(
 
 
 def test_the_same_roots_share_a_registry_however_they_are_written(project: Path) -> None:
-    put(project / "skills", "deploy")
+    put(project / "skills" / "deploy")
     relative = get_skill_registry(Settings(skills=["skills"]))
     absolute = get_skill_registry(Settings(skills=[project / "skills"]))
     assert absolute is relative
@@ -82,7 +70,7 @@ def test_the_same_roots_share_a_registry_however_they_are_written(project: Path)
 
 def test_the_default_roots_share_a_registry_before_and_after_they_appear(project: Path) -> None:
     before = get_skill_registry()
-    put(project / "skills", "deploy")
+    put(project / "skills" / "deploy")
     assert get_skill_registry() is before
     assert before.reload().added == ("deploy",)
 
@@ -90,24 +78,24 @@ def test_the_default_roots_share_a_registry_before_and_after_they_appear(project
 def test_another_project_has_another_registry(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(project / "skills", "deploy")
+    put(project / "skills" / "deploy")
     assert list_available_skills() == ("deploy",)
-    put(tmp_path / "other" / "skills", "paint")
+    put(tmp_path / "other" / "skills" / "paint")
     monkeypatch.chdir(tmp_path / "other")
     assert list_available_skills() == ("paint",)
 
 
 def test_everybody_sees_a_reload(project: Path) -> None:
-    put(project / "skills", "deploy")
+    put(project / "skills" / "deploy")
     registry = get_skill_registry()
-    put(project / "skills", "paint")
+    put(project / "skills" / "paint")
     assert list_available_skills() == ("deploy",)
     registry.reload()
     assert list_available_skills() == ("deploy", "paint")
 
 
 def test_it_outlives_a_root_that_goes_and_comes_back(project: Path) -> None:
-    put(project / "mine", "deploy")
+    put(project / "mine" / "deploy")
     settings = Settings(skills=[project / "mine"])
     registry = get_skill_registry(settings)
     (project / "mine").rename(project / "away")
@@ -123,12 +111,12 @@ def test_a_root_that_never_was_is_an_error_until_it_is_there(project: Path) -> N
     settings = Settings(skills=[project / "mine"])
     with pytest.raises(ConfigurationError, match="does not exist"):
         get_skill_registry(settings)
-    put(project / "mine", "deploy")
+    put(project / "mine" / "deploy")
     assert get_skill_registry(settings).list_available_skills() == ("deploy",)
 
 
 def test_threads_that_ask_at_once_get_one_registry(project: Path) -> None:
-    put(project / "skills", "deploy")
+    put(project / "skills" / "deploy")
     settings = Settings()
     barrier = threading.Barrier(8)
 
