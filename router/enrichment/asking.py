@@ -12,10 +12,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from router.enrichment import files
 from router.enrichment.question import Written, parse_written, question_of
@@ -89,9 +89,9 @@ class EnrichmentReport:
     requests: int
     left_out: tuple[tuple[str, tuple[str, ...]], ...]
     files: tuple[Path, ...]
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
     ended: str = ""
 
 
@@ -213,9 +213,9 @@ class RunRecord:
         for path in self._files:
             files.drop_replaced(path)
 
-    def report(self, left: Iterable[str], **spent: Any) -> EnrichmentReport:
-        """The report of the run; ``left`` are skills that are still to be asked about, and
-        ``spent`` are the fields of the report that say what was spent, and why it ended."""
+    def report(self, left: Iterable[str]) -> EnrichmentReport:
+        """The report of a run that spent nothing and was not ended early; ``left`` are skills that
+        are still to be asked about."""
         return EnrichmentReport(
             written=tuple(sorted(self.written)),
             left=tuple(sorted(left)),
@@ -223,7 +223,6 @@ class RunRecord:
             requests=sum(self.written.values()),
             left_out=tuple(sorted(self._left_out)),
             files=tuple(sorted(self._files)),
-            **spent,
         )
 
 
@@ -292,8 +291,8 @@ class Asker:
         finally:
             record.drop_replaced()
         record.failed.sort()
-        return record.report(
-            {*self._unasked, *(skill.name for skill in self._waiting)},
+        return replace(
+            record.report({*self._unasked, *(skill.name for skill in self._waiting)}),
             input_tokens=self._account.input_tokens,
             output_tokens=self._account.output_tokens,
             cost=self._account.cost,

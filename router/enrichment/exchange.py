@@ -79,4 +79,4 @@ def take_answers(
         )
     record.drop_replaced()
     left = {skill.name for skill in to_ask(catalog)} - record.written.keys()
-    return record.report(left, input_tokens=0, output_tokens=0, cost=None)
+    return record.report(left)
