@@ -13,7 +13,7 @@ from servers.redis_server import FaultyProxy, RedisServer
 
 from router import SemanticRouter, Settings
 from router.cluster.answers import SharedAnswers
-from router.cluster.follower import Follower, order
+from router.cluster.follower import Follower, order_of
 from router.cluster.keys import Keys
 from router.cluster.link import Link
 from router.cluster.members import Members
@@ -126,7 +126,7 @@ async def caught_up(follower: Follower) -> None:
     """Wait until a follower has read everything that its stream has now."""
     last: Any = await follower._redis.xrevrange(follower._stream, count=1)
     newest = last[0][0].decode() if last else ""
-    await until(lambda: follower.read_at > 0 and order(follower.position) >= order(newest))
+    await until(lambda: follower.read_at > 0 and order_of(follower.position) >= order_of(newest))
 
 
 def link_of(router: SemanticRouter) -> Link:

@@ -72,23 +72,23 @@ class SharedFlight:
         entry, waited_for, pause = entry_of(text, context), "", FIRST_PAUSE
         while True:
             try:
-                said, what = await self._join(entry, waited_for)
+                state, value = await self._join(entry, waited_for)
             except NoRedis:
                 if not self._link.is_up:
                     return await _decide_unshared(decide)
                 await asyncio.sleep(FIRST_PAUSE)  # one slow answer; the breaker ends this
                 continue
-            if said == "lead":
-                return await self._lead(entry, what, look, decide)
-            if said == "outcome":
-                result = _read(what)
+            if state == "lead":
+                return await self._lead(entry, value, look, decide)
+            if state == "outcome":
+                result = _read(value)
                 if result is not None and result.catalog_version == catalog_version:
                     return result
                 waited_for = ""
                 continue
-            if waited_for and what != waited_for and (found := await look()) is not None:
+            if waited_for and value != waited_for and (found := await look()) is not None:
                 return found
-            waited_for = what
+            waited_for = value
             self.waiting += 1
             try:
                 await asyncio.sleep(pause * self._random.uniform(0.5, 1))
@@ -97,9 +97,11 @@ class SharedFlight:
             pause = min(1.5 * pause, LONGEST_PAUSE)
 
     async def _join(self, entry: str, waited_for: str) -> tuple[str, str]:
+        """``lead`` and the token of this process; ``wait`` and the token of the one that decides;
+        or ``outcome`` and what the process that was waited for has decided."""
         keys = (self._keys.lease(entry), self._keys.outcome(entry), self._keys.token)
-        said, what = await self._link.script(scripts.JOIN, keys, self._life, waited_for)
-        return said.decode(), what.decode("utf-8", "replace")
+        state, value = await self._link.script(scripts.JOIN, keys, self._life, waited_for)
+        return state.decode(), value.decode("utf-8", "replace")
 
     async def _lead(
         self,
@@ -122,7 +124,7 @@ class SharedFlight:
 
     @asynccontextmanager
     async def _renewed(self, entry: str, token: str) -> AsyncIterator[None]:
-        """The lease lives on while the block runs."""
+        """Renews the lease while the block runs."""
         key = self._keys.lease(entry)
 
         async def renew() -> None:

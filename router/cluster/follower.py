@@ -107,10 +107,10 @@ class Follower:
             both.xrevrange(self._stream, count=1)
             answer, last = await both.execute()
         found = answer[0][1] if answer else ()
-        records = [(name.decode(), _plain(fields)) for name, fields in found]
+        records = [(record_id.decode(), _decoded(fields)) for record_id, fields in found]
         newest = last[0][0].decode() if last else ""
         if self.position and (
-            order(newest) < order(self.position)
+            order_of(newest) < order_of(self.position)
             or (records and records[0][1].get("before") != self.position)
         ):
             _log.warning("records of %s are missing: beginning anew", self._stream)
@@ -130,14 +130,14 @@ class Follower:
             self.read_at = began
 
 
-def _plain(fields: Mapping[bytes, bytes]) -> Record:
+def _decoded(fields: Mapping[bytes, bytes]) -> Record:
     return {
         name.decode("utf-8", "replace"): value.decode("utf-8", "replace")
         for name, value in fields.items()
     }
 
 
-def order(name: str) -> tuple[int, int]:
-    """A record's id as numbers, which grow."""
-    time, _, number = name.partition("-")
-    return (int(time), int(number)) if number else (0, 0)
+def order_of(record_id: str) -> tuple[int, int]:
+    """The id of a record as two numbers, by which records are ordered; zeros for an empty id."""
+    milliseconds, _, number = record_id.partition("-")
+    return (int(milliseconds), int(number)) if number else (0, 0)

@@ -100,7 +100,7 @@ class Link:
         except troubles() as error:
             raise_if_cancelled()  # the client may take that for a lost connection
             self._failed(call, error)
-            raise NoRedis(said(error)) from error
+            raise NoRedis(reason_of(error)) from error
         call.succeeded()
         return found
 
@@ -121,7 +121,7 @@ class Link:
             call.failed()
         if self._breaker.state is not BreakerState.CLOSED and not self._probing:
             self._probing = True
-            self.trouble = said(error)
+            self.trouble = reason_of(error)
             _log.warning("going on alone: %s", self.trouble)
             self._events.emit(Degraded(PART, self.trouble))
             self._background.run(self._probe())
@@ -139,7 +139,7 @@ class Link:
                         await self._redis.set(f"{self._settings.namespace}:probe", b"1", ex=60)
                 except troubles() as error:
                     call.failed()
-                    self.trouble = said(error)
+                    self.trouble = reason_of(error)
                     continue
                 call.succeeded()
             break
@@ -191,10 +191,10 @@ def connect(settings: ClusterSettings, *, socket_timeout: float) -> Redis:
     return client
 
 
-def said(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Why the server cannot be used, in a sentence."""
-    what = f"{error}".strip() or "no answer in time"
-    return f"Redis cannot be used: {what[:200]}"
+    reason = str(error).strip() or "no answer in time"
+    return f"Redis cannot be used: {reason[:200]}"
 
 
 def troubles() -> tuple[type[Exception], ...]:
