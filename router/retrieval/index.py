@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from router.retrieval.background import Background, is_foreign
 from router.retrieval.copies import Copies, root_numbers
-from router.retrieval.difference import differing
 from router.retrieval.documents import Edit, examples_of
 from router.retrieval.encoders import Encoder
 from router.retrieval.matches import Clause, Match, Ranking
@@ -33,6 +32,7 @@ from router.retrieval.scoring import BY_SCORE, Scored, SkillScores
 from router.retrieval.spare_memory import give_back
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
+from router.skills.difference import differing
 from router.skills.manifest import SkillManifest
 
 IN_CONTEXT: Final = 0.5

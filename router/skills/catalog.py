@@ -19,18 +19,25 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from router.errors import UnknownSkill
 from router.skills.diagnostics import Diagnostic, Severity
+from router.skills.difference import differing
 from router.skills.discovery import MAX_SKILLS
 from router.skills.enrichment import Enrichment, EnrichmentFile, read_enrichment
 from router.skills.folders import FolderSource
 from router.skills.manifest import SkillManifest
 from router.skills.sources import SkillSource, SourceSnapshot
+
+NEW_PER_SKILL: Final = 64
+"""A new skill of one in so many is put in its place; if there are more, all are sorted anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,8 @@ class Catalog:
     """A snapshot of the installed skills. Compare snapshots by ``version``.
 
     Attributes:
-        skills: the skills by name, in the order of their names; a read-only copy of what is given.
+        skills: the skills by name, in the order of their names; read-only. A ``MappingProxyType``
+            is taken as it is, any other mapping is copied in order.
         shadowed: skills that lost their name to a stronger one, strongest first.
         failures: what could not be loaded, as diagnostics of severity ``ERROR``.
         notices: what the search for skills skipped or could not follow.
@@ -56,6 +64,8 @@ class Catalog:
         snapshots: what each source gave, strongest source first.
         enrichments: the files of enrichments that were read, by their paths.
         of_others: what other processes knew, by the digest of the skill's text.
+        won: the winner of each name as its source gave it, in the order of the names: hidden skills
+            are included, and ``enrichments`` and ``of_others`` are not applied. Read-only.
         version: 16 hex digits; equal for equal names, contents and enrichments.
         routable: the skills that may be offered for routing, in the order of their names.
     """
@@ -70,12 +80,17 @@ class Catalog:
     snapshots: tuple[tuple[SkillSource, SourceSnapshot], ...] = field(default=(), repr=False)
     enrichments: Mapping[Path, EnrichmentFile] = field(default_factory=dict, repr=False)
     of_others: Mapping[str, Enrichment] = field(default_factory=dict, repr=False)
+    won: MappingProxyType[str, SkillManifest] = field(
+        default_factory=lambda: MappingProxyType({}), repr=False
+    )
     version: str = field(init=False)
     routable: tuple[SkillManifest, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        skills = {name: self.skills[name] for name in sorted(self.skills)}
-        object.__setattr__(self, "skills", MappingProxyType(skills))
+        skills = self.skills
+        if not isinstance(skills, MappingProxyType):
+            skills = MappingProxyType({name: skills[name] for name in sorted(skills)})
+        object.__setattr__(self, "skills", skills)
         content = hashlib.sha256(b"".join([manifest.mark for manifest in skills.values()]))
         object.__setattr__(self, "stale", MappingProxyType(dict(sorted(self.stale.items()))))
         object.__setattr__(self, "version", content.hexdigest()[:16])
@@ -145,6 +160,7 @@ def merge_sources(
     hidden: frozenset[str] = frozenset(),
     enrichments: Mapping[Path, EnrichmentFile] = MappingProxyType({}),
     of_others: Mapping[str, Enrichment] = MappingProxyType({}),
+    previous: Catalog | None = None,
 ) -> Catalog:
     """The catalog of what some sources give.
 
@@ -153,11 +169,17 @@ def merge_sources(
         hidden: names to leave out, in every source.
         enrichments: the user's own file, which speaks for every skill, by its path.
         of_others: what other processes know, by the digest of the skill's text.
+        previous: the catalog before, to take from it what did not change.
     """
     snapshots = tuple(snapshots)
-    given = [skill for _, found in snapshots for skill in found.skills if skill.name not in hidden]
-    skills = {skill.name: skill for skill in reversed(given)}  # the first one of a name wins it
-    lost = [skill for skill in given if skills[skill.name] is not skill]
+    won = _winners(snapshots, previous)
+    lost: list[SkillManifest] = []
+    if len(won) < sum(len(snapshot.skills) for _, snapshot in snapshots):
+        for _, snapshot in snapshots:
+            lost += [one for one in snapshot.skills if won[one.name] is not one]
+    skills: Mapping[str, SkillManifest] = MappingProxyType(won)
+    if hidden:
+        skills = {name: manifest for name, manifest in won.items() if name not in hidden}
     stale = {
         manifest.name: snapshot.stale[manifest.path]
         for _, snapshot in snapshots
@@ -169,7 +191,11 @@ def merge_sources(
         own: dict[str, Enrichment] = {}
         for file in enrichments.values():
             own |= file.by_skill
-        skills = {name: _enriched(skill, own, of_others) for name, skill in skills.items()}
+        known = {} if previous is None else previous.skills
+        skills = {
+            name: _enriched(manifest, own, of_others, known.get(name))
+            for name, manifest in skills.items()
+        }
     notices = [
         *(notice for file in enrichments.values() for notice in file.diagnostics),
         *(notice for _, found in snapshots for notice in found.notices),
@@ -177,9 +203,10 @@ def merge_sources(
     return Catalog(
         skills,
         tuple(
-            ShadowedSkill(manifest, by=skills[manifest.name])
+            ShadowedSkill(manifest, by=winner)
             for manifest in lost
-            if not _same_file(skills[manifest.name], manifest)  # folders of two sources may overlap
+            if (winner := skills.get(manifest.name)) is not None  # else hidden
+            and not _same_file(winner, manifest)  # the folders of two sources may overlap
         ),
         tuple(dict.fromkeys(fault for _, found in snapshots for fault in found.failures)),
         tuple(dict.fromkeys(notices)),
@@ -193,21 +220,71 @@ def merge_sources(
             for item in files.items()
         ),
         of_others=of_others,
+        won=MappingProxyType(won),
     )
+
+
+def _winners(
+    snapshots: Sequence[tuple[SkillSource, SourceSnapshot]], previous: Catalog | None
+) -> dict[str, SkillManifest]:
+    """Of the skills of each name the first one. Only the names of skills that the sources have not
+    given before, in their places, are decided again."""
+    given = [found.skills for _, found in snapshots]
+    before: list[Sequence[SkillManifest]] = []
+    won: dict[str, SkillManifest] = {}
+    if previous is not None:
+        before = [found.skills for _, found in previous.snapshots]
+        won = previous.won.copy()
+    parts = [differing(old, new) for old, new in zip_longest(before, given, fillvalue=())]
+    gone = {skill.name for part, _ in parts for skill in part}
+    found = {skill.name: skill for _, part in reversed(parts) for skill in reversed(part)}
+    open_names = gone | found.keys()
+    each_once = len(won) == sum(map(len, before)) and len(found) == sum(len(p) for _, p in parts)
+    if not each_once or not found.keys() & won.keys() <= gone:
+        # A name has several skills, some of which may be outside the parts that differ.
+        found = {}
+        for skills in reversed(given):
+            found |= {one.name: one for one in reversed(skills) if one.name in open_names}
+    for name in open_names & won.keys():
+        if name in found:
+            won[name] = found.pop(name)
+        else:
+            del won[name]
+    return _in_order(won, found) if found else won
+
+
+def _in_order(
+    skills: Mapping[str, SkillManifest], new: Mapping[str, SkillManifest]
+) -> dict[str, SkillManifest]:
+    """Skills in the order of their names, and others among them."""
+    if len(new) > len(skills) // NEW_PER_SKILL:
+        both = {**skills, **new}
+        return {name: both[name] for name in sorted(both)}
+    names, manifests = list(skills), list(skills.values())
+    for name, manifest in new.items():
+        place = bisect(names, name)
+        names.insert(place, name)
+        manifests.insert(place, manifest)
+    return dict(zip(names, manifests, strict=True))
 
 
 def _enriched(
     manifest: SkillManifest,
     own: Mapping[str, Enrichment],
     of_others: Mapping[str, Enrichment],
+    known: SkillManifest | None,
 ) -> SkillManifest:
-    """A skill with what the user's own files or other processes say of it."""
+    """A skill with what the user's own files or other processes say of it; the very object that
+    was ``known`` before where it is the same."""
     enrichment = own.get(manifest.name, manifest.enrichment)
     if enrichment is None or enrichment.digest not in (None, manifest.digest):
         enrichment = of_others.get(manifest.digest, enrichment)
     if enrichment == manifest.enrichment:
         return manifest
-    return replace(manifest, enrichment=enrichment)
+    enriched = replace(manifest, enrichment=enrichment)
+    if known is not None and known == enriched and known.payload is manifest.payload:
+        return known
+    return enriched
 
 
 def load_catalog(
@@ -234,6 +311,7 @@ def load_catalog(
     return merge_sources(
         [(source, source.read(before, quick=quick))],
         enrichments=read_own_enrichments(enrichment, previous),
+        previous=previous,
     )
 
 

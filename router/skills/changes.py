@@ -13,6 +13,7 @@ from typing import Self
 
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Diagnostic
+from router.skills.difference import differing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,10 +53,14 @@ class CatalogChange:
         """
         old, new = before.skills, after.skills
         touched = frozenset(touched)
-        gone = (old.keys() | touched) - new.keys()
-        others = {name for name, skill in new.items() if old.get(name) is not skill}
+        others: set[str] = set()
+        gone = {name for name in touched if name not in new}
+        if new is not old:
+            left, come = differing(tuple(old.values()), tuple(new.values()))
+            others |= {skill.name for skill in come if old.get(skill.name) is not skill}
+            gone |= {skill.name for skill in left if skill.name not in new}
         added, changed, moved = [], [], []
-        for name in others | (touched & new.keys()):
+        for name in {*others, *(name for name in touched if name in new)}:
             if name not in old:
                 added.append(name)
             elif new[name].routing_digest != old[name].routing_digest or name in touched:

@@ -137,7 +137,13 @@ class SkillRegistry:
             and self.of_others == before.of_others
         ):
             return CatalogChange.between(before, before)  # nothing to merge anew
-        after = merge_sources(snapshots, hidden=hidden, enrichments=own, of_others=self.of_others)
+        after = merge_sources(
+            snapshots,
+            hidden=hidden,
+            enrichments=own,
+            of_others=self.of_others,
+            previous=before,
+        )
         return CatalogChange.between(before, after)
 
     def commit(self, change: CatalogChange) -> bool:

@@ -16,6 +16,8 @@ from router.skills.catalog import Catalog, load_catalog, merge_sources
 from router.skills.diagnostics import Severity
 from router.skills.folders import FolderSource
 from router.skills.manifest import SkillManifest
+from router.skills.memory_source import MemorySource
+from router.skills.sources import SourceSnapshot
 
 
 def manifest(name: str, digest: str) -> SkillManifest:
@@ -178,6 +180,48 @@ def test_the_version_depends_on_who_wins_a_name(tmp_path: Path) -> None:
     forth = load_catalog([tmp_path / "one", tmp_path / "two"])
     back = load_catalog([tmp_path / "two", tmp_path / "one"])
     assert forth.version != back.version
+
+
+# One catalog after another
+
+_GIVEN = [[manifest(name, digest) for name in "abc" for digest in "12"] for _source in range(2)]
+_SOURCES = [MemorySource(name=name) for name in ("one", "two")]
+_SNAPSHOTS = st.tuples(
+    *(st.lists(st.sampled_from(some), max_size=4).map(tuple).map(SourceSnapshot) for some in _GIVEN)
+)
+_ORDERS = st.permutations([0, 1]).flatmap(
+    lambda order: st.integers(0, 2).map(lambda count: order[:count])
+)
+_STEPS = st.tuples(_SNAPSHOTS, _ORDERS, st.frozensets(st.sampled_from("abc"), max_size=1))
+
+
+@given(st.lists(_STEPS, min_size=1, max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_a_catalog_that_follows_others_is_the_one_merged_from_nothing(
+    steps: list[tuple[tuple[SourceSnapshot, ...], list[int], frozenset[str]]],
+) -> None:
+    before: Catalog | None = None
+    for given_, order, hidden in steps:
+        snapshots = [(_SOURCES[place], given_[place]) for place in order]
+        after = merge_sources(snapshots, hidden=hidden, previous=before)
+        anew = merge_sources(snapshots, hidden=hidden)
+        assert list(after.skills) == list(anew.skills)
+        assert all(after.skills[name] is one for name, one in anew.skills.items())
+        assert (after.version, after.shadowed) == (anew.version, anew.shadowed)
+        before = after
+
+
+def test_new_skills_of_many_stand_in_the_order_of_the_names() -> None:
+    held = [SkillManifest.in_memory(f"skill-{number:03}", "It does.") for number in range(200)]
+    source = MemorySource(held[:199:2])
+    catalog = merge_sources([(source, source.read())])
+    for new in (held[1], held[199], held[99]):
+        source.add(new)
+        before, catalog = catalog, merge_sources([(source, source.read())], previous=catalog)
+        assert list(catalog.skills) == sorted([*before.skills, new.name])
+        assert all(catalog.skills[name].name == name for name in catalog.skills)
+        assert catalog.version == merge_sources([(source, source.read())]).version
+        assert new.name not in before.skills
 
 
 # What is left out

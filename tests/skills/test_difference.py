@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.retrieval.difference import differing
+from router.skills.difference import differing
 
 OBJECTS = [object() for _ in range(4)]
 SEQUENCES = st.lists(st.sampled_from(OBJECTS), max_size=8).map(tuple)
