@@ -4,7 +4,7 @@ An index never changes. ``updated`` makes the next one from it (``documents.Edit
 one is made from the index of no skills: so only skills that are new or have changed are read and
 encoded, and there is one way to make an index.
 
-A request is read (``asked.py``), the skills are scored for it (``scoring.py``), and the best of
+A request is read (``reader.py``), the skills are scored for it (``scoring.py``), and the best of
 them are put in order, with what a decision about them rests on (``matches.py``).
 """
 
@@ -27,9 +27,7 @@ from router.retrieval.encoders import Encoder
 from router.retrieval.matches import Clause, Match, Ranking
 from router.retrieval.names import SkillNames
 from router.retrieval.reader import ReadRequest, ReadText, RequestReader
-from router.retrieval.rows import EVERYTHING, Positions
-from router.retrieval.scoring import BY_SCORE, Scored, SkillScores
-from router.retrieval.spare_memory import give_back
+from router.retrieval.scoring import BY_SCORE, EVERYTHING, Positions, Scored, SkillScores
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.difference import differing
@@ -170,8 +168,7 @@ class SkillIndex:
         after._skill_names = self._skill_names.edited(edit, names)
         after._copies = self._copies.edited(edit, names, roots)
         after._scores = scores = self._scores.edited(edit, vectors, of_examples)
-        width = len(scores.vectors.mean)
-        after.reader = self.reader.edited(edit, scores.lexical, width)
+        after.reader = self.reader.edited(edit, scores.lexical, len(scores.mean))
         return after
 
     @cached_property

@@ -77,7 +77,7 @@ def clauses(request: str) -> list[Part]:
         return found or [Part(request)]
     parts: list[list[Part]] = []
     count = 0  # of the content words in the last part
-    for part, (_, words) in zip(found, words_of_each(one.text for one in found), strict=True):
+    for part, (_, words) in zip(found, words_of_each([one.text for one in found]), strict=True):
         more = len(words)
         if parts and (more < _MIN_WORDS or count < _MIN_WORDS):
             parts[-1].append(part)

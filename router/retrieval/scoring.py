@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from router.retrieval.examples import ExampleIndex
 from router.retrieval.lexical import LexicalIndex
 from router.retrieval.postings import Postings
 from router.retrieval.reader import ReadRequest
-from router.retrieval.rows import EVERYTHING, Positions, VectorRows
 
 LEXICAL_WEIGHT: Final = 1.0
 DENSE_WEIGHT: Final = 1.5
@@ -46,6 +45,10 @@ BY_SCORE: Final = 64
 """This many skills are scored in full: with their examples one by one, and for each clause."""
 STEP: Final = 32
 """One score in this many is looked at to estimate where the best ones begin."""
+
+Positions: TypeAlias = slice | NDArray[np.intp]
+"""Positions of some skills in the arrays of all of them."""
+EVERYTHING: Final = slice(None)
 
 
 class Scored(NamedTuple):
@@ -73,15 +76,16 @@ class SkillScores:
 
     Attributes:
         lexical: their words.
-        vectors: of their own texts.
         examples: of each.
+        mean: of the vectors of their own texts.
     """
 
     def __init__(self) -> None:
         """Of no skills."""
         self.lexical = LexicalIndex()
-        self.vectors = VectorRows()
         self.examples = ExampleIndex()
+        self.mean: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
+        self._vectors: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
         self._positions: NDArray[np.intp] = np.arange(0)
         self._rough: RoughVectors | None = None
 
@@ -94,12 +98,16 @@ class SkillScores:
         """Those after a step.
 
         Args:
-            vectors: of the added skills.
+            vectors: of the added skills, unit length.
             of_examples: gives the vectors of examples.
         """
         after = copy(self)
         after._positions = np.arange(len(edit.kept))
-        after.vectors = self.vectors.edited(edit, vectors)
+        if len(edit.kept):
+            after._vectors = edit.carried(self._vectors, vectors)
+            after.mean = after._vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+        else:  # the vectors of no skills do not tell how long they would be
+            after._vectors, after.mean = np.zeros((0, 0), np.float32), np.zeros(0, np.float32)
         after.examples = self.examples.edited(edit, of_examples)
         after.lexical = self.lexical.edited(edit)
         after._rough = None
@@ -141,11 +149,11 @@ class SkillScores:
             held = [row_of[number] for number in text.numbers if number in row_of]
             terms[row, held] = 1 / text.length
         lexical = terms @ contributions
-        cosine = (vectors @ self.vectors.of(pool).T).astype(np.float64)
+        cosine = (vectors @ self._vectors.take(pool, axis=0).T).astype(np.float64)
         near, example = self.examples.near(
             [text.spoken for text in texts],
             vectors,
-            vectors @ self.vectors.mean,
+            vectors @ self.mean,
             pool,
             single=len(asked.texts) == 1,
         )
@@ -170,8 +178,8 @@ class SkillScores:
         keep = max(limit, BY_SCORE)
         if len(positions) <= keep:
             return positions
-        cosine = self.vectors.cosines(vector, allowed).astype(np.float64)
-        near = self.examples.about(vector, float(self.vectors.mean @ vector))[allowed]
+        cosine = (self._vectors[allowed] @ vector).astype(np.float64)
+        near = self.examples.about(vector, float(self.mean @ vector))[allowed]
         score = _fused(matched[allowed] / asked.texts[0].length, cosine, near)
         if wanted:
             score[np.isin(positions, wanted)] = np.inf
@@ -196,7 +204,7 @@ class SkillScores:
 
     def _rough_vectors(self) -> RoughVectors:
         """For each skill the part of its score that is linear in the request's vector."""
-        table = DENSE_WEIGHT * self.vectors.of(self._positions)
+        table = DENSE_WEIGHT * self._vectors
         if len(self.examples.holders):
             holders = self.examples.holders
             weight = self.examples.weight[holders, np.newaxis].astype(np.float32)

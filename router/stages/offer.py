@@ -180,7 +180,7 @@ def _cut(
 def _stems(text: str) -> list[tuple[int, str]]:
     """The stems of a text that say something, each with where its word ends."""
     found = list(_WORD.finditer(text))
-    spoken = words_of_each(one.group() for one in found)
+    spoken = words_of_each([one.group() for one in found])
     told = [
         (one.end(), word)
         for one, (words, _) in zip(found, spoken, strict=True)
