@@ -41,12 +41,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.inputs import give, resident_bytes, say
+from router.request import Request
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
-from router.stages.followup import Reading
 from router.stages.retrieval import decide
 
 SIZES = (10, 100, 1_000, 10_000, 100_000)
@@ -198,7 +198,7 @@ async def measure(size: int, examples: int) -> dict[str, Any]:
         taken = []
         for request in requests(WARM_UP + REQUESTS):
             began = time.perf_counter()
-            await decide(Reading(request), index)
+            await decide(Request(request), index)
             taken.append((time.perf_counter() - began) * 1e3)
         memory = (resident_bytes() - before) / 2**20
         best_found = await agreement(index, list(catalog.skills))

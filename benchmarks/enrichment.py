@@ -44,7 +44,6 @@ from router.skills.catalog import Catalog, load_catalog
 from router.skills.discovery import shipped_skills_root
 from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
-from router.stages import followup
 from router.stages.retrieval import RetrievalDecision, decide
 
 INTENT_REQUESTS: Final = 1_000
@@ -57,10 +56,10 @@ Written = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Asked:
-    """One labelled request, as the router reads it: a follow-up with what was said before it;
-    ``right`` are all skills that may be chosen for it."""
+    """One labelled request, a follow-up with what was said before it; ``right`` are all skills that
+    may be chosen for it."""
 
-    request: followup.Reading
+    request: Request
     skills: frozenset[str]
     right: frozenset[str]
     kind: str
@@ -82,7 +81,7 @@ Pair = tuple[Asked, RetrievalDecision]
 def labelled(path: Path, key: str = "skills") -> list[Asked]:
     return [
         Asked(
-            followup.reading_of(Request.parse(row["request"], history=row.get("history", ()))),
+            Request.parse(row["request"], history=row.get("history", ())),
             frozenset(row[key]),
             frozenset((*row[key], *row.get("also_right", ()))),
             row["kind"],
@@ -118,7 +117,7 @@ def intents(folder: Path) -> Case:
     asked = []
     for place in chosen.tolist():
         right = frozenset((rows[place]["intent"],))
-        asked.append(Asked(followup.Reading(rows[place]["text"]), right, right, "human"))
+        asked.append(Asked(Request(rows[place]["text"]), right, right, "human"))
     skills = {name: manifest(name, name.replace("_", " ")) for name in written}
     return Case(folder.name, skills, written, asked)
 

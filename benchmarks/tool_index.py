@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.baselines import Floats
+from router.request import Request
 from router.retrieval.encoders import Encoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
-from router.stages.followup import Reading
 from router.stages.retrieval import decide
 
 
@@ -78,7 +78,7 @@ async def judged(
     anything fits, and ``score``, the fused score of the best skill."""
     found: dict[str, list[Any]] = {"fits": [], "score": []}
     for text, names in zip(texts, among, strict=True):
-        decision = await decide(Reading(text), index, among=names)
+        decision = await decide(Request(text, None if names is None else tuple(names)), index)
         # A request that speaks to the router is refused without them.
         found["fits"].append(decision.evidence.get("fits", 0.0))
         found["score"].append(decision.matches[0].score if decision.matches else 0.0)

@@ -21,7 +21,6 @@ from router.learning.stage_calibrations import CORRECTED
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
-from router.stages.followup import reading_of
 from router.stages.llm import LLMAnswer
 from router.stages.offer import offer_of
 from router.stages.retrieval import RetrievalDecision
@@ -112,7 +111,7 @@ class Decider:
         if chosen is None:  # what stands in for an LLM that is down is not for the caches
             verdict = await self._while_llm_is_down(asked, check)
         elif (weak := weakness(chosen, confidence, self._skills, settings)) is not None:
-            retrieved = await self._retrieve(asked, asked.available)
+            retrieved = await self._retrieve(asked)
             verdict = weigh(chosen, confidence, weak, retrieved, settings)
         else:
             verdict, kept_as = of_llm(chosen, confidence), DecidedBy.LLM
@@ -191,7 +190,7 @@ class Decider:
         """The verdict when no LLM has answered: that of the examples or that of retrieval,
         whichever is surer."""
         settings = self._settings.vector
-        retrieved = await self._retrieve(asked, asked.available)
+        retrieved = await self._retrieve(asked)
         by_examples = None if check is None else check.answer
         if by_examples is not None and by_examples.confidence >= max(retrieved.confidence, LIKELY):
             return of_examples(asked.text, by_examples, settings)
@@ -201,7 +200,7 @@ class Decider:
         """The verdict where no LLM is configured: the examples answer for the skills that they
         cover, retrieval for the others."""
         settings, learner = self._settings.vector, self._parts.learner
-        retrieved = await self._retrieve(asked, asked.available)
+        retrieved = await self._retrieve(asked)
         by_examples = None
         if learner is not None and self._examples_answer and (fits := retrieved.fits) is not None:
             scores = {match.name: match.score for match in retrieved.matches}
@@ -211,7 +210,8 @@ class Decider:
         uncovered = 1 - by_examples.coverage
         if by_examples.confidence >= max(uncovered, LIKELY):
             return of_examples(asked.text, by_examples, settings, retrieved.microseconds)
-        other = await self._retrieve(asked, learner.uncovered_skills())
+        uncovered_skills = tuple(learner.uncovered_skills())
+        other = await self._retrieve(replace(asked, available=uncovered_skills))
         other = replace(other, confidence=uncovered * other.confidence)
         if other.decision is Decision.ROUTE and other.selected == by_examples.skills:
             # Two ways to the same answer.
@@ -222,19 +222,10 @@ class Decider:
             return of_examples(asked.text, by_examples, settings, retrieved.microseconds)
         return of_neither(by_examples, other, settings)
 
-    async def _retrieve(self, asked: Request, among: Sequence[str] | None) -> RetrievalDecision:
-        """What retrieval decides. A request that cannot stand alone is read in its context, and the
-        evidence says which text was read."""
+    async def _retrieve(self, asked: Request) -> RetrievalDecision:
+        """What retrieval decides."""
         caution = self._settings.vector.least_right
-        decided = await decide_by_retrieval(
-            reading_of(asked), self._index, among=among, caution=caution
-        )
-        if not asked.history:
-            return decided
-        reason = decided.reading.explained(decided.reason)
-        return replace(
-            decided, reason=reason, evidence={**decided.evidence, **decided.reading.evidence}
-        )
+        return await decide_by_retrieval(asked, self._index, caution=caution)
 
     def _result(
         self, asked: Request, verdict: RoutingResult, before: tuple[StageTrace, ...]

@@ -17,7 +17,6 @@ from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
-from router.stages.followup import reading_of
 from router.stages.further import MAX_CANDIDATES
 from router.stages.retrieval import BALANCED, ranked
 
@@ -93,13 +92,7 @@ async def rank(
     began = time.perf_counter()
     check_limit(limit)
     included = always_included(always_include, catalog, asked.available)
-    ranking, decided = await ranked(
-        reading_of(asked),
-        index,
-        among=asked.available,
-        limit=max(limit, MAX_CANDIDATES),
-        caution=caution,
-    )
+    ranking, decided = await ranked(asked, index, limit=max(limit, MAX_CANDIDATES), caution=caution)
     matches, missing = with_room(ranking.matches, included, limit)
     placed = [*((match.name, match) for match in matches), *((name, None) for name in missing)]
     return RankedSkills(
@@ -107,7 +100,7 @@ async def rank(
         decided.decision,
         decided.selected,
         decided.confidence,
-        decided.reading.explained(decided.reason),
+        decided.reason,
         left_out=catalog.count_without(asked.available),
         catalog_version=catalog.version,
         microseconds=(time.perf_counter() - began) * 1e6,

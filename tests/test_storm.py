@@ -188,9 +188,7 @@ def lexical_content(index: SkillIndex) -> dict[str, dict[str, float]]:
 
 
 def vectors(index: SkillIndex) -> dict[str, NDArray[np.float32]]:
-    return dict(
-        zip(index._names, index._scores.vectors.of(np.arange(len(index._names))), strict=True)
-    )
+    return dict(zip(index._names, index._scores._vectors, strict=True))
 
 
 async def assert_like_new(router: SemanticRouter, skills: Path, state: Path) -> None:

@@ -15,7 +15,6 @@ from router.result import Number, RoutingResult
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match
 from router.retrieval.scoring import DENSE_WEIGHT, EXAMPLES_WEIGHT, LEXICAL_WEIGHT
-from router.stages.followup import reading_of
 from router.stages.retrieval import ranked
 
 PARTS: Final = ("wording", "meaning", "examples")
@@ -80,9 +79,7 @@ async def explain(asked: Request, result: RoutingResult, index: SkillIndex) -> E
         EncoderError: the request cannot be encoded.
     """
     everything = max(1, len(index.catalog.routable))
-    ranking, decided = await ranked(
-        reading_of(asked), index, among=asked.available, limit=everything
-    )
+    ranking, decided = await ranked(asked, index, limit=everything)
     selected = result.selected_skills
     other = next((match.name for match in ranking.matches if match.name not in selected), None)
     shown = {*selected, *result.suggested_skills, other}
@@ -95,7 +92,7 @@ async def explain(asked: Request, result: RoutingResult, index: SkillIndex) -> E
             parts=_weighted(match),
             terms=match.terms,
             example=Example(*near)
-            if (near := await index.nearest_example(decided.reading.whole, match.name))
+            if (near := await index.nearest_example(decided.read or asked.text, match.name))
             else None,
         )
         for place, match in enumerate(ranking.matches)

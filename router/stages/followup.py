@@ -90,11 +90,6 @@ class Reading:
     answered: bool = False
 
     @property
-    def alone(self) -> Reading:
-        """The request without its context."""
-        return Reading(self.text)
-
-    @property
     def whole(self) -> str:
         """The request behind its context."""
         return f"{self.context}\n{self.text}" if self.context else self.text
@@ -111,9 +106,6 @@ class Reading:
         what = "the user's latest turn" if self.turns == 1 else "what the user said before"
         answer = " and the assistant's answer" if self.answered else ""
         return f"{reason}; read with {what}{answer}" if self.turns else reason
-
-
-NOTHING: Final = Reading("")
 
 
 def reading_of(asked: Request) -> Reading:

@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from router.errors import UnknownSkill
+from router.request import Request
 from router.result import Decision, Evidence
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match, Ranking
-from router.settings.settings import CAUTIONS
-from router.stages.followup import NOTHING, Reading
+from router.settings import CAUTIONS
+from router.stages.followup import Reading, reading_of
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
 
@@ -76,7 +77,7 @@ class RetrievalDecision:
         evidence: what the decision rests on.
         matches: the best ones, best first; none where the request may be offered nothing.
         microseconds: time spent.
-        reading: the request as it was read: alone, or with what was said before it.
+        read: the request behind what was said before it, where it was read so; else empty.
     """
 
     decision: Decision
@@ -86,7 +87,7 @@ class RetrievalDecision:
     evidence: Evidence
     matches: tuple[Match, ...] = ()
     microseconds: float = 0.0
-    reading: Reading = NOTHING
+    read: str = ""
 
     @property
     def ranked(self) -> tuple[str, ...]:
@@ -102,17 +103,12 @@ class RetrievalDecision:
 
 
 async def decide(
-    reading: Reading,
-    index: SkillIndex,
-    *,
-    among: Sequence[str] | None = None,
-    caution: float = BALANCED,
+    asked: Request, index: SkillIndex, *, caution: float = BALANCED
 ) -> RetrievalDecision:
     """Rank the skills for a request and decide what to do about the best ones.
 
     Args:
-        reading: the request, with what was said before it where it may need that; see ``ranked``.
-        among: names that may be chosen; None means all.
+        asked: the request; one that cannot stand alone is read with what was said before it.
         caution: least probability, in [0, 1], that a loaded skill is right. That something fits
             must be likely as well: a quarter of the way from there to certainty, or half of the
             way where the encoder has no background.
@@ -121,43 +117,43 @@ async def decide(
         EncoderError: the request cannot be encoded.
     """
     began = time.perf_counter()
-    ranking, decided = await ranked(
-        reading, index, among=among, limit=MAX_CANDIDATES, caution=caution
-    )
-    evidence = decided.evidence
-    reason = decided.reason
-    if among is not None:
-        evidence = {**evidence, "left_out": index.catalog.count_without(among)}
+    ranking, decided = await ranked(asked, index, limit=MAX_CANDIDATES, caution=caution)
+    reason, evidence, available = decided.reason, decided.evidence, asked.available
+    if available is not None:
+        evidence = {**evidence, "left_out": index.catalog.count_without(available)}
         if not ranking.matches:
-            reason += _unknown(among, [skill.name for skill in index.catalog.routable])
+            reason += _unknown(available, [skill.name for skill in index.catalog.routable])
     spent = (time.perf_counter() - began) * 1e6
     return replace(decided, reason=reason, evidence=evidence, microseconds=spent)
 
 
 async def ranked(
-    reading: Reading,
-    index: SkillIndex,
-    *,
-    among: Sequence[str] | None,
-    limit: int,
-    caution: float = BALANCED,
+    asked: Request, index: SkillIndex, *, limit: int, caution: float = BALANCED
 ) -> tuple[Ranking, RetrievalDecision]:
-    """A request's ranking and what is decided from it; the settings as for ``decide``.
+    """A request's ranking and what is decided from it; see ``decide``.
 
     With a context the request is read twice, alone and in that context, and the surer route counts:
     a request that seems to lean on what was said may be the first one about something else. Where
     neither is a route, it is in its context that it is refused or asked about. A context that tries
     to instruct the router is not read.
     """
-    request, context = reading.text, reading.context
-    ranking = await index.rank(request, among=among, limit=limit)
-    alone = ranking, judge(reading.alone, ranking, caution=caution)
-    if not context or _INSTRUCTS_THE_ROUTER.search(context) is not None:
-        return alone
-    ranking = await index.rank(request, context=context, among=among, limit=limit)
-    decided = judge(reading, ranking, caution=caution)
-    sure = alone[1].selected and (not decided.selected or alone[1].confidence >= decided.confidence)
-    return alone if sure else (ranking, decided)
+    text, among = asked.text, asked.available
+    ranking = await index.rank(text, among=among, limit=limit)
+    decided = judge(text, ranking, caution=caution)
+    if not asked.history or not ranking.matches:
+        return ranking, decided
+    reading, read = reading_of(asked), Reading(text)
+    if reading.context and _INSTRUCTS_THE_ROUTER.search(reading.context) is None:
+        behind = await index.rank(text, context=reading.context, among=among, limit=limit)
+        other = judge(text, behind, caution=caution)
+        if not decided.selected or (other.selected and other.confidence > decided.confidence):
+            ranking, decided, read = behind, other, reading
+    return ranking, replace(
+        decided,
+        reason=read.explained(decided.reason),
+        evidence={**decided.evidence, **read.evidence},
+        read=read.whole,
+    )
 
 
 def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:
@@ -168,12 +164,8 @@ def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:
     return f"{': ' if named else ''}{named}{f'; and {more} more' if more > 0 else ''}"
 
 
-def judge(reading: Reading, ranking: Ranking, *, caution: float = BALANCED) -> RetrievalDecision:
-    """Decide what to do about the best of a request's ranking; the settings as for ``decide``."""
-    return replace(_judged(reading.text, ranking, caution), reading=reading)
-
-
-def _judged(request: str, ranking: Ranking, caution: float) -> RetrievalDecision:
+def judge(request: str, ranking: Ranking, *, caution: float = BALANCED) -> RetrievalDecision:
+    """Decide what to do about the best of a request's ranking; see ``decide``."""
     if not ranking.matches:
         return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
     if _INSTRUCTS_THE_ROUTER.search(request) is not None:

@@ -95,7 +95,7 @@ def test_the_trace_says_what_was_read() -> None:
     answered = Reading("again", "x", 2, answered=True)
     said = "what the user said before and the assistant's answer"
     assert answered.explained("it fits") == f"it fits; read with {said}"
-    alone = answered.alone
+    alone = Reading("again")
     assert alone.evidence == {"turns_read": 0, "text_read": "again"}
     assert alone.explained("it fits") == "it fits"
 

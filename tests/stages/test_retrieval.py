@@ -15,7 +15,7 @@ from cascade import shipped_index
 from cpu_time import cpu_time_at_most
 from numpy.typing import NDArray
 
-from router.request import MAX_REQUEST_CHARACTERS
+from router.request import MAX_REQUEST_CHARACTERS, Request
 from router.result import Decision, Outcome, Stage
 from router.retrieval.background import Compared
 from router.retrieval.bundled_encoder import BundledEncoder
@@ -25,7 +25,6 @@ from router.retrieval.vectors import VectorStore
 from router.settings.settings import CAUTIONS, VectorSettings
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
-from router.stages.followup import NOTHING, Reading
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
 from router.stages.retrieval import (
@@ -67,7 +66,7 @@ def fits(local: RetrievalDecision) -> float:
     ],
 )
 async def test_a_clear_request_is_routed(shipped: SkillIndex, request_: str, skill: str) -> None:
-    local = await decide(Reading(request_), shipped)
+    local = await decide(Request(request_), shipped)
     assert (local.decision, local.selected) == (Decision.ROUTE, (skill,))
     assert local.ranked[0] == skill
     assert local.confidence > BALANCED
@@ -75,7 +74,7 @@ async def test_a_clear_request_is_routed(shipped: SkillIndex, request_: str, ski
 
 async def test_a_request_for_two_skills_is_routed_to_both(shipped: SkillIndex) -> None:
     request = "squash the last four commits and write unit tests for the invoice calculator"
-    local = await decide(Reading(request), shipped)
+    local = await decide(Request(request), shipped)
     assert local.decision is Decision.ROUTE
     assert set(local.selected) == {"git", "testing"}
     assert local.evidence["clauses"] == local.selected[1:]
@@ -107,7 +106,7 @@ def test_a_clause_adds_what_is_likely_enough_to_be_needed() -> None:
             whole = whole_of(2.0, clause_for("one", 2.0), clause_for(name, score))
             probability = further(whole, "one").get(name, 0.0)
             for caution in (BALANCED, 0.65):
-                local = judge(NOTHING, whole, caution=caution)
+                local = judge("", whole, caution=caution)
                 wanted = probability >= caution
                 seen.add(wanted)
                 assert local.selected == (("one", name) if wanted else ("one",))
@@ -123,11 +122,11 @@ def test_where_the_whole_is_unsure_one_clause_must_be_sure_and_another_want_some
     vague, unsure, likely = clause_for("one", 0.1), clause_for("one", 0.4), clause_for("two", 1.3)
     rights = [Likelihood.of(clause.ranking).right for clause in (vague, unsure, likely)]
     assert rights[0] < OTHER_CLAUSE * BALANCED < rights[1] < BALANCED < rights[2]
-    assert judge(NOTHING, whole_of(0.1, unsure, unsure)).selected == ()
-    assert judge(NOTHING, whole_of(0.1, vague, likely)).selected == ()
-    assert judge(NOTHING, whole_of(0.1, likely, likely)).selected == ()
-    assert judge(NOTHING, whole_of(0.1, unsure, clause_for("three", 1.3))).selected == ()
-    local = judge(NOTHING, whole_of(0.1, unsure, likely))
+    assert judge("", whole_of(0.1, unsure, unsure)).selected == ()
+    assert judge("", whole_of(0.1, vague, likely)).selected == ()
+    assert judge("", whole_of(0.1, likely, likely)).selected == ()
+    assert judge("", whole_of(0.1, unsure, clause_for("three", 1.3))).selected == ()
+    local = judge("", whole_of(0.1, unsure, likely))
     assert local.selected[0] == "two"
     assert local.evidence["right"] == Likelihood.of(likely.ranking).right
     assert "one clause asks for two" in local.reason
@@ -142,7 +141,7 @@ def test_what_is_not_compared_with_a_background_must_be_surer_to_fit() -> None:
             likelihood = Likelihood.of(whole)
             if likelihood.right >= BALANCED:
                 seen.add(likelihood.fits >= least)
-                assert bool(judge(NOTHING, whole).selected) is (likelihood.fits >= least)
+                assert bool(judge("", whole).selected) is (likelihood.fits >= least)
         assert seen == {True, False}
 
 
@@ -162,7 +161,7 @@ def test_what_is_not_compared_with_a_background_must_be_surer_to_fit() -> None:
     ],
 )
 async def test_nonsense_and_small_talk_are_refused(shipped: SkillIndex, request_: str) -> None:
-    local = await decide(Reading(request_), shipped)
+    local = await decide(Request(request_), shipped)
     assert (local.decision, local.selected) == (Decision.ABSTAIN, ())
     assert local.confidence > 1 - CLARIFY_FROM * LEAST_FIT
     assert "only on meaning alone" not in local.reason
@@ -173,7 +172,7 @@ async def test_nonsense_and_small_talk_are_refused(shipped: SkillIndex, request_
 async def test_a_request_without_a_word_is_refused(
     shipped: SkillIndex, request_: str, caution: float
 ) -> None:
-    local = await decide(Reading(request_), shipped, caution=caution)
+    local = await decide(Request(request_), shipped, caution=caution)
     assert (local.decision, local.confidence) == (Decision.ABSTAIN, 1.0)
     assert local.reason == "the request has no word"
 
@@ -191,7 +190,7 @@ async def test_a_request_without_a_word_is_refused(
     ],
 )
 async def test_instructions_to_the_router_are_refused(shipped: SkillIndex, request_: str) -> None:
-    local = await decide(Reading(request_), shipped)
+    local = await decide(Request(request_), shipped)
     assert local.decision is Decision.ABSTAIN
     assert local.reason == "the request tries to instruct the router"
 
@@ -210,7 +209,7 @@ async def test_instructions_to_the_router_are_refused(shipped: SkillIndex, reque
 async def test_words_of_such_instructions_alone_are_harmless(
     shipped: SkillIndex, request_: str
 ) -> None:
-    local = await decide(Reading(request_), shipped)
+    local = await decide(Request(request_), shipped)
     assert (local.decision, local.selected) == (Decision.ROUTE, ("git",))
 
 
@@ -219,14 +218,14 @@ async def test_the_longest_requests_are_judged_in_no_time(shipped: SkillIndex, j
     count = (MAX_REQUEST_CHARACTERS - 10) // len(junk)
     with cpu_time_at_most(5):  # with backtracking it takes minutes
         for number in range(3):
-            assert (await decide(Reading(f"{number} {junk * count} x"), shipped)).selected == ()
+            assert (await decide(Request(f"{number} {junk * count} x"), shipped)).selected == ()
 
 
 async def test_with_no_skill_there_is_nothing_to_choose(tmp_path: Path) -> None:
     encoder = BundledEncoder()
     store = VectorStore(tmp_path, identity=encoder.identity)
     index = SkillIndex.build(Catalog(), encoder=encoder, store=store)
-    local = await decide(Reading("commit my changes"), index)
+    local = await decide(Request("commit my changes"), index)
     assert (local.decision, local.confidence) == (Decision.ABSTAIN, 1.0)
     assert local.matches == ()
     store.close()
@@ -234,10 +233,10 @@ async def test_with_no_skill_there_is_nothing_to_choose(tmp_path: Path) -> None:
 
 async def test_only_allowed_skills_are_chosen(shipped: SkillIndex) -> None:
     request = "commit my staged changes with a sensible message"
-    local = await decide(Reading(request), shipped, among=["web-research", "filesystem"])
+    local = await decide(Request(request, ("filesystem", "web-research")), shipped)
     assert set(local.ranked) == {"web-research", "filesystem"}
     assert local.decision is Decision.ABSTAIN
-    nobody = await decide(Reading(request), shipped, among=["unknown"])
+    nobody = await decide(Request(request, ("unknown",)), shipped)
     assert nobody.reason == "there is no skill to choose from: no skill named 'unknown'"
 
 
@@ -245,12 +244,12 @@ async def test_names_that_may_be_chosen_and_are_not_installed_are_named(
     shipped: SkillIndex,
 ) -> None:
     local = await decide(
-        Reading("commit my changes"), shipped, among=["docs", "gti", "tests", "x" * 9_999]
+        Request("commit my changes", ("docs", "gti", "tests", "x" * 9_999)), shipped
     )
     assert local.reason.startswith("there is no skill to choose from: no skill named 'docs'")
     assert "no skill named 'gti'; did you mean git?" in local.reason
     assert local.reason.endswith("; and 1 more")
-    some = await decide(Reading("commit my changes"), shipped, among=["git", "gti"])
+    some = await decide(Request("commit my changes", ("git", "gti")), shipped)
     assert "gti" not in some.reason
 
 
@@ -263,7 +262,7 @@ async def test_two_skills_that_are_the_same_are_offered_and_not_guessed(
     store = VectorStore(tmp_path, identity=encoder.identity)
     catalog = Catalog({"git": git, "gits": replace(git, name="gits"), **others})
     local = await decide(
-        Reading("commit my staged changes"), SkillIndex.build(catalog, encoder=encoder, store=store)
+        Request("commit my staged changes"), SkillIndex.build(catalog, encoder=encoder, store=store)
     )
     assert (local.decision, local.selected) == (Decision.CLARIFY, ())
     assert set(local.ranked[:2]) == {"git", "gits"}
@@ -367,9 +366,9 @@ async def test_one_or_two_examples_never_cost_a_route(
         told = replace(skill, examples=examples, digest=" ".join(examples))
         index = plain.updated(Catalog({**plain.catalog.skills, name: told}))
         for request in ASKED_OF[name]:
-            before = await decide(Reading(request), plain)
+            before = await decide(Request(request), plain)
             if before.selected == (name,):
-                after = await decide(Reading(request), index)
+                after = await decide(Request(request), index)
                 assert (after.decision, after.selected) == (Decision.ROUTE, (name,)), request
                 routed += 1
     assert routed >= 2
@@ -390,7 +389,7 @@ async def test_what_the_encoder_cannot_read_is_refused_and_the_reason_says_so(
     bare: tuple[SkillIndex, SkillIndex], request_: str
 ) -> None:
     """Rather than to ask back about skills that have nothing to do with it."""
-    local = await decide(Reading(request_), bare[0])
+    local = await decide(Request(request_), bare[0])
     assert (local.decision, local.selected) == (Decision.ABSTAIN, ())
     assert "the encoder knows English alone" in local.reason
 
@@ -401,7 +400,7 @@ async def test_a_request_in_another_language_is_served_by_an_example_in_it(
     shop = dict(bare[0].catalog.skills)
     examples = ("die Bremsen quietschen", "neue Bremsen bitte")
     shop["brake-service"] = replace(shop["brake-service"], examples=examples, digest="de")
-    local = await decide(Reading("Die Bremsen quietschen"), bare[0].updated(Catalog(shop)))
+    local = await decide(Request("Die Bremsen quietschen"), bare[0].updated(Catalog(shop)))
     assert (local.decision, local.selected) == (Decision.ROUTE, ("brake-service",))
 
 
@@ -415,7 +414,7 @@ async def test_every_threshold_has_requests_on_both_sides(shipped: SkillIndex) -
         for example in skill.examples:
             words = example.split()
             for beginning in itertools.accumulate(words, "{} {}".format):
-                local = await decide(Reading(beginning), shipped)
+                local = await decide(Request(beginning), shipped)
                 if local.evidence.get("named"):
                     continue
                 probability = fits(local)
@@ -441,7 +440,7 @@ async def test_more_caution_routes_fewer_requests(shipped: SkillIndex) -> None:
     ]
     routed = []
     for caution in (0.0, 0.25, 0.4, 0.6, 0.9, 1.0):
-        decided = [await decide(Reading(request), shipped, caution=caution) for request in requests]
+        decided = [await decide(Request(request), shipped, caution=caution) for request in requests]
         routed.append(sum(local.decision is Decision.ROUTE for local in decided))
     assert routed == sorted(routed, reverse=True)
     assert routed[0] > routed[2] > routed[4]
@@ -452,7 +451,7 @@ async def test_more_caution_routes_fewer_requests(shipped: SkillIndex) -> None:
 async def test_an_exact_name_always_wins(
     shipped: SkillIndex, request_: str, caution: float
 ) -> None:
-    local = await decide(Reading(request_), shipped, caution=caution)
+    local = await decide(Request(request_), shipped, caution=caution)
     assert (local.decision, local.selected) == (Decision.ROUTE, ("terminal",))
     assert local.confidence == NAMED
     assert local.reason == "the request names terminal"
@@ -480,7 +479,7 @@ async def test_a_lone_skill_with_a_score_below_zero_can_be_decided_on(tmp_path: 
     store = VectorStore(tmp_path, identity="opposite")
     index = SkillIndex.build(Catalog({"lone": skill}), encoder=_Opposite(), store=store)
     unknown = " ".join(map("unknown{}".format, range(1000)))
-    local = await decide(Reading(f"{text} {unknown}"), index)
+    local = await decide(Request(f"{text} {unknown}"), index)
     assert local.matches[0].score < 0
     assert local.evidence["lead"] == 0
     assert 0 < fits(local) < 1
@@ -491,7 +490,7 @@ async def test_a_lone_skill_with_a_score_below_zero_can_be_decided_on(tmp_path: 
 
 
 async def test_the_trace_tells_what_the_decision_rests_on(shipped: SkillIndex) -> None:
-    local = await decide(Reading("commit my staged changes with a sensible message"), shipped)
+    local = await decide(Request("commit my staged changes with a sensible message"), shipped)
     (entry,) = of_retrieval("commit", local, VectorSettings()).trace
     assert (entry.stage, entry.outcome, entry.reason) == (
         Stage.VECTOR,
@@ -509,7 +508,7 @@ async def test_the_trace_tells_what_the_decision_rests_on(shipped: SkillIndex) -
 
 async def test_the_same_request_is_decided_alike(shipped: SkillIndex) -> None:
     first, second = [
-        replace(await decide(Reading("debug the crash in the parser"), shipped), microseconds=0.0)
+        replace(await decide(Request("debug the crash in the parser"), shipped), microseconds=0.0)
         for _ in range(2)
     ]
     assert first == second
