@@ -29,7 +29,6 @@ from router.stages.validation import DecidedBy
 from router.stages.verdict import (
     LIKELY,
     brief,
-    is_strong,
     of_examples,
     of_llm,
     of_neither,
@@ -96,7 +95,9 @@ class Decider:
         settings, learner = self._settings.vector, self._parts.learner
         if not self._parts.llm.models:
             verdict = await self._without_llm(asked)
-            kept_as = DecidedBy.ROUTER if is_strong(verdict, self._skills, settings) else None
+            chosen, confidence = verdict.selected_skills, verdict.confidence
+            weak = weakness(chosen, confidence, self._skills, settings)
+            kept_as = DecidedBy.ROUTER if weak is None else None
             return Decided(self._result(asked, verdict, (*caches, _NO_LLM)), kept_as)
         check = None if learner is None else await learner.check(asked, self._index)
         if check is not None and check.answer is not None and check.bound.local:
@@ -110,7 +111,7 @@ class Decider:
         chosen, confidence, kept_as = answer.selection, answer.confidence, None
         if chosen is None:  # what stands in for an LLM that is down is not for the caches
             verdict = await self._while_llm_is_down(asked, check)
-        elif (weak := weakness(chosen, confidence, self._skills, settings)) is not None:
+        elif (weak := weakness(chosen.skills, confidence, self._skills, settings)) is not None:
             retrieved = await self._retrieve(asked)
             verdict = weigh(chosen, confidence, weak, retrieved, settings)
         else:

@@ -34,7 +34,7 @@ EvidenceValue: TypeAlias = (
 """One measured or observed value in a trace entry."""
 
 Evidence: TypeAlias = Mapping[str, EvidenceValue]
-"""Read-only; what is given to a trace entry or candidate is copied into one."""
+"""Read-only; what is given to a trace entry is copied into one, and that of its candidates."""
 
 NO_EVIDENCE: Final[Evidence] = ReadOnly()
 
@@ -92,9 +92,6 @@ class Candidate:
     score: Number
     evidence: Evidence = field(default_factory=_no_evidence, hash=False)
 
-    def __post_init__(self) -> None:
-        _freeze_evidence(self)
-
 
 class _Copied:
     """A frozen dataclass that can be copied with changes at little cost.
@@ -133,16 +130,13 @@ class StageTrace(_Copied):
     candidates: tuple[Candidate, ...] = ()
 
     def __post_init__(self) -> None:
-        _freeze_evidence(self)
+        for owner in (self, *self.candidates):
+            if type(owner.evidence) is not ReadOnly:
+                object.__setattr__(owner, "evidence", ReadOnly(owner.evidence))
 
     def with_evidence(self, more: Evidence) -> StageTrace:
         """A copy with more evidence."""
         return self.copy_with(evidence=ReadOnly({**self.evidence, **more}))
-
-
-def _freeze_evidence(owner: Candidate | StageTrace) -> None:
-    if type(owner.evidence) is not ReadOnly:
-        object.__setattr__(owner, "evidence", ReadOnly(owner.evidence))
 
 
 MEMORY_LAYERS: Final = (

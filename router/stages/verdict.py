@@ -44,41 +44,22 @@ wrong."""
 _NOT_NEEDED: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "the LLM's route is strong")
 
 
-def is_generic(
-    names: Iterable[str], skills: Mapping[str, SkillManifest], settings: VectorSettings
-) -> bool:
-    """Whether a choice is one generic skill alone."""
-    only = tuple(names)
-    return len(only) == 1 and (
-        only[0] in settings.generic_skills or (only[0] in skills and skills[only[0]].generic)
-    )
-
-
-def is_strong(
-    result: RoutingResult, skills: Mapping[str, SkillManifest], settings: VectorSettings
-) -> bool:
-    """Whether the caches may keep an answer that the router gave without an LLM."""
-    return (
-        result.decision is Decision.ROUTE
-        and result.confidence >= settings.confidence_threshold
-        and not is_generic(result.selected_skills, skills, settings)
-    )
-
-
 def weakness(
-    selection: Selection,
+    chosen: Sequence[str],
     confidence: float,
     skills: Mapping[str, SkillManifest],
     settings: VectorSettings,
 ) -> str | None:
-    """Why stage 4 is needed after the LLM's answer; None when the answer is strong."""
-    chosen = selection.skills
+    """Why stage 4 is needed after an LLM chose these skills; None when they are a strong answer,
+    which the caches may keep, whoever chose them."""
     if not chosen:
         return "the LLM chose no skill"
     if confidence < settings.confidence_threshold:
         return f"the LLM's confidence is {confidence:.2f}"
-    if is_generic(chosen, skills, settings):
-        return f"{chosen[0]} alone is a generic choice"
+    first = chosen[0]
+    generic = first in settings.generic_skills or (first in skills and skills[first].generic)
+    if generic and len(chosen) == 1:
+        return f"{first} alone is a generic choice"
     return None
 
 

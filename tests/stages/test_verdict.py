@@ -19,8 +19,6 @@ from router.stages.llm import LLMAnswer
 from router.stages.retrieval import RetrievalDecision
 from router.stages.verdict import (
     MAX_BRIEF_CHARACTERS,
-    is_generic,
-    is_strong,
     of_examples,
     of_llm,
     of_retrieval,
@@ -109,15 +107,14 @@ UNSURE = local(Decision.CLARIFY)
 )
 def test_weakness_names_its_reason(answer: LLMAnswer, why: str | None) -> None:
     assert answer.selection is not None
-    assert weakness(answer.selection, answer.confidence, SKILLS, SETTINGS) == why
+    assert weakness(answer.selection.skills, answer.confidence, SKILLS, SETTINGS) == why
 
 
 def test_the_generic_skills_are_a_setting() -> None:
     settings = VectorSettings(generic_skills=("git",))
-    assert is_generic(["git"], SKILLS, settings)
-    assert is_generic(["helper"], SKILLS, settings)
-    assert not is_generic(["writer"], SKILLS, settings)
-    assert not is_generic([], SKILLS, settings)
+    assert weakness(["git"], 0.9, SKILLS, settings) == "git alone is a generic choice"
+    assert weakness(["helper"], 0.9, SKILLS, settings) == "helper alone is a generic choice"
+    assert weakness(["writer"], 0.9, SKILLS, settings) is None
 
 
 # --- strong answers
@@ -281,7 +278,9 @@ def test_without_an_llm_retrieval_decides() -> None:
 def test_only_a_sure_route_to_more_than_a_generic_skill_is_strong(
     found: RetrievalDecision, strong: bool
 ) -> None:
-    assert is_strong(retrieved("commit it", found), SKILLS, SETTINGS) is strong
+    verdict = retrieved("commit it", found)
+    weak = weakness(verdict.selected_skills, verdict.confidence, SKILLS, SETTINGS)
+    assert (weak is None) is strong
 
 
 def test_two_skills_share_a_brief() -> None:
