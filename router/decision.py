@@ -95,10 +95,9 @@ class Decider:
         settings, learner = self._settings.vector, self._parts.learner
         if not self._parts.llm.models:
             verdict = await self._without_llm(asked)
-            chosen, confidence = verdict.selected_skills, verdict.confidence
-            weak = weakness(chosen, confidence, self._skills, settings)
-            kept_as = DecidedBy.ROUTER if weak is None else None
-            return Decided(self._result(asked, verdict, (*caches, _NO_LLM)), kept_as)
+            weak = weakness(verdict.selected_skills, verdict.confidence, self._skills, settings)
+            result = self._result(asked, verdict, (*caches, _NO_LLM))
+            return Decided(result, DecidedBy.ROUTER if weak is None else None)
         check = None if learner is None else await learner.check(asked, self._index)
         if check is not None and check.answer is not None and check.bound.local:
             reason, evidence = check.bound.reason, check.evidence()

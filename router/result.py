@@ -130,7 +130,8 @@ class StageTrace(_Copied):
     candidates: tuple[Candidate, ...] = ()
 
     def __post_init__(self) -> None:
-        for owner in (self, *self.candidates):
+        owners: tuple[StageTrace | Candidate, ...] = (self, *self.candidates)
+        for owner in owners:
             if type(owner.evidence) is not ReadOnly:
                 object.__setattr__(owner, "evidence", ReadOnly(owner.evidence))
 
