@@ -33,9 +33,6 @@ from router.skills.catalog import Catalog
 from router.skills.difference import differing
 from router.skills.manifest import SkillManifest
 
-IN_CONTEXT: Final = 0.5
-"""How much the score for the whole request counts when one of its clauses is scored: "mail it to
-her" says little by itself."""
 READ_AT_ONCE: Final = 256
 """New skills of one step, or a sixteenth of those that are indexed, if that is more. Reading a
 skill takes ten times the memory of what is kept of it."""
@@ -262,29 +259,25 @@ class SkillIndex:
     ) -> tuple[Clause, ...]:
         """The clauses, which have the rows behind the whole request's; ``order`` has the places
         of its matches."""
-        whole, alone = scored.score[0], scored.score[1:]
-        best = np.argmax(alone + IN_CONTEXT * whole, axis=1)
-        rows = np.arange(len(clauses))
-        own = alone[rows, best]
-        highest = -np.partition(-alone, min(1, alone.shape[1] - 1))[:, :2]
-        if alone.shape[1] > 1:
-            first, second = highest.T
-            own = own - np.where(own < first, first, second)
+        scores, rows = scored.score[1:], np.arange(len(clauses))
+        highest = -np.partition(-scores, min(1, scores.shape[1] - 1))[:, :2]
+        leads = highest[:, 0] - highest[:, 1] if highest.shape[1] > 1 else highest[:, 0]
+        best = scores.argmax(axis=1)
         matches = self._matches(scored, 1 + rows, best, [()] * len(clauses))
         return tuple(
             Clause(
                 Ranking((match,), size=size, evidence=match.lexical * clause.length, lead=lead),
-                tuple(scores),
+                tuple(of_matches),
                 tuple(near),
                 tuple(two),
                 len(clause.words),
                 comma,
             )
-            for match, clause, lead, scores, near, two, comma in zip(
+            for match, clause, lead, of_matches, near, two, comma in zip(
                 matches,
                 clauses,
-                own.tolist(),
-                alone[:, order].tolist(),
+                leads.tolist(),
+                scores[:, order].tolist(),
                 scored.examples[1:, order].tolist(),
                 highest.tolist(),
                 listed,

@@ -73,11 +73,10 @@ class Clause:
 
     Attributes:
         ranking: of the whole request's best skills for this clause. It has one match, without
-            terms: the best for the clause in its context. ``lead`` is below zero where another is
-            better for the clause alone.
-        scores: for the clause alone, of the whole request's matches in their order.
+            terms: the best for the clause.
+        scores: for the clause, of the whole request's matches in their order.
         examples: how near the examples of each of them are to it; part of the score.
-        highest: the best scores for the clause alone, at most two, best first.
+        highest: the best scores for the clause, at most two, best first.
         words: how many of its words some skill knows.
         listed: nothing but a comma sets it apart from the clause before.
     """

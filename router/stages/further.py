@@ -9,7 +9,7 @@ score is furthest ahead of all other skills. A logistic function of these signal
     instead  how far it is ahead of the first skill's there
     apart    how far the first skill is ahead of it in some other clause: then each of the two has a
              clause of its own
-    best     1 when it is the best for the clause read in its context, else 0
+    best     1 when it is the best for the clause, else 0
     words    ln of the number of the clause's words that some skill knows
     gap      how far it is behind the first skill for the whole request
     place    ln of its place among the matches of the whole request

@@ -138,16 +138,6 @@ async def test_the_clauses_of_a_request_are_ranked_by_themselves(shipped: SkillI
     assert (await shipped.rank(f"{request}, using the git skill")).clauses == ()
 
 
-async def test_a_clause_that_says_little_is_read_in_its_context(shipped: SkillIndex) -> None:
-    request = "fix the crash in the parser and tell me why it came"
-    assert [part.ranking.matches[0].name for part in (await shipped.rank(request)).clauses] == [
-        "debugging",
-        "debugging",
-    ]
-    alone = await shipped.rank("tell me why it came")
-    assert alone.matches[0].name != "debugging"
-
-
 async def test_a_context_is_read_with_a_request_and_asks_for_nothing_itself(
     shipped: SkillIndex,
 ) -> None:
