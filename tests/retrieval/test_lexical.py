@@ -96,8 +96,8 @@ def test_idf_and_saturation_lie_between_zero_and_one(corpus: list[Bags]) -> None
 
 def test_a_rare_term_of_many_documents_comes_near_the_largest_idf() -> None:
     empty = Counter[str]()
-    first = (Counter(rare=10_000), *[empty] * 5)
-    index = index_of([first, *[(Counter(common=10_000), *[empty] * 5)] * 999])
+    first = (Counter(rare=10_000), *[empty] * (len(FIELDS) - 1))
+    index = index_of([first, *[(Counter(common=10_000), *[empty] * (len(FIELDS) - 1))] * 999])
     rare, common = numbers(index, ["rare", "common"])
     assert index.idf[rare] > 0.84
     assert index.idf[common] < 0.001
@@ -119,7 +119,7 @@ def test_the_postings_of_a_term_are_one_for_each_of_its_documents(corpus: list[B
 
 
 def test_no_terms_score_nothing() -> None:
-    assert index_of([(Counter(a=1),) * 6] * 3).postings([]).scores().tolist() == [0, 0, 0]
+    assert index_of([(Counter(a=1),) * len(FIELDS)] * 3).postings([]).scores().tolist() == [0, 0, 0]
 
 
 def test_an_index_of_nothing_is_empty() -> None:
