@@ -33,7 +33,7 @@ ALIKE: Final = 0.9
 (Jaccard)."""
 LEAST_STEMS: Final = 20
 """Texts with fewer different stems are not compared: short descriptions are alike by chance."""
-_COMPARED: Final = tuple(FIELDS.index(field) for field in ("description", "body"))
+_COMPARED: Final = tuple(FIELDS.index(field) for field in ("description", "prose", "code"))
 _BANDS: Final = 8
 """Pairs of hashes, of which a likely pair shares one. At a similarity of 0.9 two texts share none
 with a probability of 0.000002."""

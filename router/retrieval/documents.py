@@ -1,7 +1,8 @@
-"""A skill as retrieval sees it: four text fields, each a bag of stems.
+"""A skill as retrieval sees it: six text fields, each a bag of stems.
 
 The body matters as much as the description: many requests name a symptom or a tool that only the
-instructions mention.
+instructions mention. Code counts less than prose, and a section that says when to use the skill
+counts again as a field of its own.
 """
 
 from __future__ import annotations
@@ -28,13 +29,20 @@ from router.text import content_words, stems_of, tokens
 
 T = TypeVar("T", bound=np.generic)
 
-FIELDS: Final = ("name", "hints", "description", "body")
+FIELDS: Final = ("name", "hints", "description", "prose", "code", "when")
 
 MAX_BODY_CHARACTERS: Final = 20_000
 """What is read of a body; the format asks for under 5,000 tokens."""
 
+MAX_SECTION_CHARACTERS: Final = 1_500
+
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _CAMEL_CASE: Final = re.compile(r"\b[A-Z]*[a-z0-9_]*[a-z][A-Z]\w*")
+_FENCE: Final = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
+_WHEN: Final = re.compile(
+    r"^#{1,6}[^\n]*\b(?:when|use case|trigger|purpose|overview|what)[^\n]*\n(.*?)(?=^#|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
 
 
 def indexed_words(text: str) -> dict[str, int]:
@@ -143,7 +151,7 @@ def generation() -> str:
 
 
 def _texts(skill: SkillManifest) -> tuple[str, str, str, str]:
-    """The text of each of ``FIELDS``."""
+    """Title, hints, description and body."""
     title = skill.name.replace("-", " ").replace("_", " ")
     hints = ". ".join((*skill.routing_keywords, *skill.intents, *examples_of(skill)))
     return title, hints, skill.description, skill.body[:MAX_BODY_CHARACTERS]
@@ -180,7 +188,11 @@ def _read(kept: bytes) -> _Analysis:
 
 def _analysed(skill: SkillManifest) -> _Analysis:
     """The stems of each field with their counts, every word, and how the examples are worded."""
-    counted = [indexed_words(text) for text in _texts(skill)]
+    title, hints, description, body = _texts(skill)
+    prose = _FENCE.sub("\n", body)
+    code = "\n".join(match.group() for match in _FENCE.finditer(body))
+    when = " ".join(match.group(1)[:MAX_SECTION_CHARACTERS] for match in _WHEN.finditer(prose))
+    counted = [indexed_words(text) for text in (title, hints, description, prose, code, when)]
     fields = tuple(map(_by_stem, counted))
     return fields, frozenset().union(*counted), profile_of(examples_of(skill))
 

@@ -28,6 +28,7 @@ from router.retrieval.matches import Clause, Match, Ranking
 from router.retrieval.names import SkillNames
 from router.retrieval.reader import ReadRequest, ReadText, RequestReader
 from router.retrieval.scoring import BY_SCORE, EVERYTHING, Positions, Scored, SkillScores
+from router.retrieval.spare_memory import give_back
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.difference import differing

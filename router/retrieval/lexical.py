@@ -1,4 +1,4 @@
-"""BM25 over the four weighted fields of the skills (BM25F), with what each term contributed.
+"""BM25 over the six weighted fields of the skills (BM25F), with what each term contributed.
 
 The term frequencies of all fields are added up, each weighted and divided by its relative field
 length, before one saturation is applied: Robertson, Zaragoza and Taylor, "Simple BM25 extension to
@@ -31,7 +31,9 @@ FIELD_WEIGHT: Final = {
     "name": 8.0,
     "hints": 8.0,
     "description": 8.0,
-    "body": 1.0,
+    "prose": 1.0,
+    "code": 0.5,
+    "when": 1.0,
 }
 FIELD_B: Final = dict.fromkeys(FIELDS, 1.0) | {"name": 0.5}
 MIN_LENGTH_NORM: Final = 0.2
@@ -39,7 +41,7 @@ MIN_LENGTH_NORM: Final = 0.2
 MEAN_STEP: Final = 1.01
 """The mean length of a field is taken as the nearest power of this."""
 COUNT_BITS: Final = 10
-"""The counts of a term in the fields of one document are kept in one number of 64 bits."""
+"""The counts of a term in the six fields of one document are kept in one number of 64 bits."""
 MAX_COUNT: Final = (1 << COUNT_BITS) - 1
 """The largest count of a term in one field that is kept. Saturation is all but reached there."""
 _SHIFTS: Final = np.arange(len(FIELDS), dtype=np.uint64) * np.uint64(COUNT_BITS)

@@ -21,7 +21,7 @@ from router.request import Request
 from router.result import Decision, Evidence
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match, Ranking
-from router.settings import CAUTIONS
+from router.settings.settings import CAUTIONS
 from router.stages.followup import Reading, reading_of
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from router.retrieval.documents import (
     FIELDS,
     MAX_BODY_CHARACTERS,
+    MAX_SECTION_CHARACTERS,
     SkillDocument,
     indexed_words,
 )
@@ -67,13 +68,32 @@ def test_function_words_are_not_indexed() -> None:
     assert stems_in("description", description="What to do with the columns") == {"column": 1}
 
 
-def test_prose_and_code_of_the_body_count_alike() -> None:
-    stems = stems_in("body", body=BODY)
-    assert (stems["matplotlib"], stems["diagram"]) == (1, 1)
+def test_code_is_kept_apart_from_prose() -> None:
+    assert stems_in("code", body=BODY) == {"python": 1, "import": 1, "matplotlib": 1}
+    assert "matplotlib" not in stems_in("prose", body=BODY)
 
 
-def test_an_empty_body_leaves_its_field_empty() -> None:
-    assert stems_in("body", body="") == {}
+def test_a_section_that_says_when_to_use_the_skill_counts_in_prose_and_again() -> None:
+    assert stems_in("when", body=BODY) == {"ask": 1, "diagram": 1}
+    assert stems_in("prose", body=BODY)["diagram"] == 1
+
+
+@pytest.mark.parametrize(
+    "heading", ["# Purpose", "###### USE CASES", "## Overview", "# What it is"]
+)
+def test_such_a_section_goes_by_many_names(heading: str) -> None:
+    assert stems_in("when", body=f"{heading}\ndiagrams\n# Other\ncolumns") == {"diagram": 1}
+
+
+def test_a_code_fence_that_is_not_closed_runs_to_the_end() -> None:
+    body = "columns\n```\nimport\n## When\ndiagrams"
+    assert stems_in("prose", body=body) == {"column": 1}
+    assert stems_in("when", body=body) == {}
+
+
+def test_an_empty_body_leaves_its_fields_empty() -> None:
+    document = SkillDocument.of(manifest(body=""))
+    assert [dict(bag) for bag in document.fields[3:]] == [{}, {}, {}]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +116,11 @@ def test_only_the_beginning_of_a_body_is_read() -> None:
     kept = "a " * (MAX_BODY_CHARACTERS // 2)
     document = SkillDocument.of(manifest(body=kept + "matplotlib"))
     assert document == SkillDocument.of(manifest(body=kept))
+
+
+def test_only_the_beginning_of_a_section_on_when_counts_again() -> None:
+    body = "# When\n" + "x " * (MAX_SECTION_CHARACTERS // 2) + "diagrams"
+    assert "diagram" not in stems_in("when", body=body)
 
 
 # --- the digest
