@@ -215,20 +215,26 @@ class ToolSelector(ClosedByBlock):
                 if digests[number - 1] in self._shown:
                     first, shown = number, self._shown[digests[number - 1]]
                     break
+        told = next((turn for turn in reversed(turns[:first]) if not says_nothing(turn)), "")
         for number in range(first, len(turns)):
-            kept = shown if self._sticky else ()
-            told = [turn for turn in turns[:number] if not says_nothing(turn)]
+            with self._remembering:
+                given_up = self._shown.get(digests[-1])
+            if given_up is not None:  # this came too late, and every tool is shown
+                return given_up
+            turn, kept = turns[number], shown if self._sticky else ()
+            silent = says_nothing(turn)
             wanted = frozenset(
                 ()
-                if kept and says_nothing(turns[number])  # "ok thanks" needs no tool
+                if kept and silent  # "ok thanks" needs no tool
                 else self._ranker.rank(
-                    turns[number][:MAX_REQUEST_CHARACTERS],
+                    turn[:MAX_REQUEST_CHARACTERS],
                     offered,
                     limit=self._limit,
                     always_include=self._always,
-                    history=[turn[:MAX_REQUEST_CHARACTERS] for turn in told[-1:]],
+                    history=[told[:MAX_REQUEST_CHARACTERS]] if told else [],
                 )
             )
+            told = told if silent else turn
             shown = (*kept, *(name for name in offered if name in wanted and name not in kept))
             with self._remembering:
                 # A call that came too late may have shown everything meanwhile: that stays.

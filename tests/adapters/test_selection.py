@@ -9,12 +9,14 @@ from adapters.toolbox import DESCRIPTIONS, EXPECTED, TURNS, openai_tools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from router.adapters import selection
 from router.adapters.anthropic import AnthropicTools
 from router.adapters.definitions import by_name
 from router.adapters.openai import OpenAITools
 from router.adapters.selection import ToolSelector
 from router.errors import InvalidRequest, SourceError
 from router.events import Degraded, Event
+from router.stages import followup
 from router.tools.tool import Tool
 
 OFFERED = by_name(openai_tools())
@@ -164,6 +166,43 @@ async def test_a_router_that_is_late_shows_every_tool_and_none_is_taken_away_lat
         assert reading.is_set()
         go_on.set()
         assert selector.select(TURNS[:1], OFFERED) == list(OFFERED)
+
+
+def test_a_selection_that_came_too_late_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it would find out, every tool is shown already; closing must not wait for it."""
+    ranking, go_on = threading.Event(), threading.Event()
+    ranked: list[str] = []
+
+    def slow(request: str, *args: object, **options: object) -> tuple[str, ...]:
+        ranked.append(request)
+        ranking.set()
+        go_on.wait(30)
+        return ()
+
+    with ToolSelector(limit=3, timeout=0.05) as selector:
+        selector.prepare(OFFERED)
+        monkeypatch.setattr(selector._ranker, "rank", slow)
+        assert selector.select(TURNS, OFFERED) == list(OFFERED)
+        assert ranking.wait(30)
+        go_on.set()
+    assert ranked == [TURNS[0]]
+
+
+def test_a_long_conversation_is_read_a_bounded_number_of_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[str] = []
+
+    def says_nothing(text: str) -> bool:
+        looked_at.append(text)
+        return followup.says_nothing(text)
+
+    monkeypatch.setattr(selection, "says_nothing", says_nothing)
+    turns = [*TURNS, "thanks"] * 30
+    with ToolSelector(limit=3, timeout=60) as selector:
+        monkeypatch.setattr(selector._ranker, "rank", lambda *args, **options: ())
+        selector.select(turns, OFFERED)
+    assert len(looked_at) <= 2 * len(turns)
 
 
 def test_a_failure_in_a_later_turn_keeps_what_was_shown_in_front() -> None:
