@@ -38,7 +38,7 @@ _log: Final = logging.getLogger(__name__)
 
 MAX_WARNINGS: Final = 5
 """Warnings about skills that are left out when a router opens; a last one counts the others."""
-ANSWERS: Final = 6
+ANSWERS: Final = 7
 """Raise this number when a change of the code makes cached answers wrong, or gives confidences of
 another meaning. It is a part of every cache context, so answers that were kept under another number
 are not found any more, and calibrations of such confidences begin anew."""

@@ -13,6 +13,8 @@ group 5.", "One run on that then." Over fifteen catalogs of ``benchmarks/trades.
 asked for no skill of their own, and 41 with the answer and half of the meaning for the request.
 The answer may quote anybody, so it is bounded, it names no skill, and without a turn of the user it
 is not read.
+
+Thanks and greetings have no context either: who says "thanks!" does not ask for the same again.
 """
 
 from __future__ import annotations
@@ -71,6 +73,22 @@ _EMPTY: Final = frozenset(
     )
 )
 """Words that say nothing about what is wanted, beside the function words."""
+_COURTESY: Final = re.compile(
+    r"\b(?:(?:(?:many )?thanks|thank you|thx|cheers)(?: a lot| so much| very much| again)?"
+    r"(?: for (?:all )?(?:the|your) (?:help|time|work))?|"
+    r"(?:hello|hi|hey)(?: there| again)?|good (?:morning|day|afternoon|evening|night)|"
+    r"(?:good)?bye|see you(?: later| soon| tomorrow)?|"
+    r"have a (?:nice|good|great) (?:day|evening|weekend)|"
+    r"you(?: a|['\u2019])re welcome|never ?mind|that['\u2019]s all(?: for (?:now|today))?)\b",
+    re.IGNORECASE,
+)
+_BESIDE_COURTESY: Final = frozenset(
+    (
+        *("ok", "okay", "no", "nope", "nah", "oh", "ah", "well", "and", "great", "good", "fine"),
+        *("nice", "perfect", "cool", "super", "awesome", "wonderful", "lovely", "excellent"),
+    )
+)
+"""Words that ask for nothing beside thanks. By themselves they may answer a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +128,8 @@ class Reading:
 
 def reading_of(asked: Request) -> Reading:
     """The request, with what was said before where it cannot stand alone."""
+    if is_courtesy(asked.text):
+        return Reading(asked.text)
     said = [turn.text[:MAX_TURN_CHARACTERS] for turn in asked.history if turn.role == "user"]
     parts = [asked.text]
     while said and len(parts) <= MAX_TURNS and not stands_alone(parts[0]):
@@ -126,8 +146,14 @@ def reading_of(asked: Request) -> Reading:
 
 
 def says_nothing(text: str) -> bool:
-    """Whether no word says what is wanted, as in "ok thanks" and "yes, do it"."""
-    return not _words(text)
+    """Whether no word says what is wanted, as in "good night" and "yes, do it"."""
+    return not _words(text) or is_courtesy(text)
+
+
+def is_courtesy(text: str) -> bool:
+    """Whether somebody thanks, greets or takes leave, and says nothing else."""
+    rest, courtesies = _COURTESY.subn(" ", text)
+    return courtesies > 0 and all(word in _BESIDE_COURTESY for word in tokens(rest))
 
 
 def stands_alone(text: str) -> bool:

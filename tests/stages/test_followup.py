@@ -8,6 +8,7 @@ import pytest
 from cascade import shipped_router
 
 from router.request import Request, Turn
+from router.result import Decision
 from router.stages.followup import (
     MAX_ANSWER_CHARACTERS,
     MAX_SHOWN_CHARACTERS,
@@ -57,6 +58,39 @@ def test_a_request_that_points_back_does_not_stand_alone(request_: str) -> None:
 )
 def test_a_request_that_stands_alone_is_read_alone(request_: str) -> None:
     assert reading_of(Request.parse(request_, history=BOOKED)) == Reading(request_)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "thanks",
+        "Thank you!",
+        "ok thanks",
+        "great, thanks a lot",
+        "many thanks for your help",
+        "no, thank you",
+        "thx :)",
+        "Hello there",
+        "Good morning!",
+        "Thanks, good night",
+        "bye",
+        "You’re welcome",
+        "That's all, see you tomorrow!",
+        "never mind",
+    ],
+)
+def test_who_thanks_or_greets_asks_for_nothing_again(request_: str) -> None:
+    assert reading_of(Request.parse(request_, history=BOOKED)) == Reading(request_)
+    asked = Request.parse("again", history=["book a table for two", request_])
+    assert reading_of(asked) == Reading("again", "book a table for two", 1)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["yes", "ok", "no", "yes please", "thanks, and for four?", "hi, make it three", "that's it"],
+)
+def test_an_answer_or_a_greeting_with_a_request_is_read_with_what_was_said(request_: str) -> None:
+    assert reading_of(Request.parse(request_, history=BOOKED)).turns == 1
 
 
 def test_without_a_history_there_is_nothing_to_read_with() -> None:
@@ -121,6 +155,13 @@ async def test_a_router_without_an_llm_reads_a_follow_up_with_what_it_follows(
         "; read with the user's latest turn and the assistant's answer"
     )
     assert ranked.selected == ("git",)
+
+
+async def test_thanks_do_not_load_the_skill_again_that_has_done_its_work(tmp_path: Path) -> None:
+    history = ["squash the last four commits on this branch"]
+    async with shipped_router(tmp_path) as router:
+        results = [await router.route(said, history=history) for said in ("thanks!", "ok, bye")]
+    assert [result.decision for result in results] == [Decision.ABSTAIN] * 2
 
 
 async def test_a_follow_up_asks_for_what_its_own_clauses_ask_for_and_not_its_turn(

@@ -404,6 +404,24 @@ async def test_a_request_in_another_language_is_served_by_an_example_in_it(
     assert (local.decision, local.selected) == (Decision.ROUTE, ("brake-service",))
 
 
+@pytest.mark.parametrize("request_", ["hi", "Thanks!", "ok, bye", "good morning", "that's all"])
+async def test_nobody_is_asked_which_skill_thanks_and_greetings_are_about(
+    shipped: SkillIndex, bare: tuple[SkillIndex, SkillIndex], request_: str
+) -> None:
+    for index in (shipped, *bare):
+        assert (await decide(Reading(request_), index)).decision is Decision.ABSTAIN
+
+
+async def test_a_skill_for_greetings_is_loaded_for_them(
+    bare: tuple[SkillIndex, SkillIndex],
+) -> None:
+    shop = dict(bare[0].catalog.skills)
+    examples = ("good morning", "hello there", "good evening, shop")
+    shop["brake-service"] = replace(shop["brake-service"], examples=examples, digest="hello")
+    local = await decide(Reading("Good morning!"), bare[0].updated(Catalog(shop)))
+    assert (local.decision, local.selected) == (Decision.ROUTE, ("brake-service",))
+
+
 # --- the range of what it can say
 
 
