@@ -96,7 +96,7 @@ class ToolPlace(Arguments):
 
 class PutToolArguments(ToolPlace):
     definition: dict[str, Any] = Field(
-        description="The tool as OpenAI, Anthropic or MCP define it; its name is that of the path."
+        description="The tool as OpenAI, Anthropic or MCP define it, with the name of the path."
     )
 
 

@@ -214,8 +214,9 @@ class LLMStage:
                     log.note(model, why)
                     return None
                 pause = self._pause(retries, error.retry_after)
-                if pause >= deadline - self._clock():
-                    log.note(model, f"{why}; no time left to wait {pause:,.1f} s and try again")
+                if pause >= (left := deadline - self._clock()):
+                    more = f"; no time left to wait {pause:,.1f} s and try again"
+                    log.note(model, why + (more if left > 0 else ""))
                     return None
                 log.note(model, why)
                 retries += 1
