@@ -31,21 +31,23 @@ class Turn:
 
 
 class Message(Protocol):
-    """A message as an object of the OpenAI or Anthropic SDK, which agents append to their list."""
+    """A message as an object, which agents append to their list: of the SDKs of OpenAI and
+    Anthropic with a ``role``, of LangChain with a ``type``."""
 
-    @property
-    def role(self) -> str: ...
     @property
     def content(self) -> Any: ...
 
 
 AnyTurn: TypeAlias = Turn | str | Mapping[str, Any] | Message
 """A turn as callers give it: a bare string is the user's; a message of a chat API is a mapping or
-an object with ``role`` and ``content``, which is a text or a list of parts."""
+an object with ``role`` and ``content``, which is a text or a list of parts; one of LangChain has
+``type`` in place of ``role``."""
 _SILENT_ROLES: Final = frozenset(("system", "developer", "tool", "function"))
 """Roles of messages that are no turn of the user or the assistant."""
 _SILENT_ITEMS: Final = frozenset(("function_call", "function_call_output", "reasoning"))
 """Types of items of the Responses API that have no role."""
+_LANGCHAIN_ROLES: Final = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+"""What the types of LangChain's messages, which have no role, are called elsewhere."""
 
 
 class Group(tuple[str, ...]):
@@ -144,20 +146,19 @@ def turn_of(given: AnyTurn) -> Turn | None:
     turn: object = given
     if isinstance(given, str):
         turn = Turn("user", given)
-    elif (
-        isinstance(given, Mapping)
-        and "role" not in given
-        and str(given.get("type")) in _SILENT_ITEMS
-    ):
-        return None
-    elif isinstance(given, Mapping) and isinstance(given.get("role"), str):
-        if given["role"] in _SILENT_ROLES:
+    elif isinstance(given, Mapping):
+        kind = str(given.get("type"))
+        role = given.get("role", _LANGCHAIN_ROLES.get(kind))
+        if role is None and kind in _SILENT_ITEMS:
             return None
-        said = _said(given["content"] if "content" in given else given.get("text", ...))
-        if said is not None:
-            if not said.strip():
+        if isinstance(role, str):
+            if role in _SILENT_ROLES:
                 return None
-            turn = Turn(given["role"], said)
+            said = _said(given["content"] if "content" in given else given.get("text", ...))
+            if said is not None:
+                if not said.strip():
+                    return None
+                turn = Turn(role, said)
     if not isinstance(turn, Turn) or turn.role not in ("user", "assistant"):
         raise InvalidRequest(
             "history: a turn is a string, Turn('user' | 'assistant', text), or a message such as "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from anthropic.types import Message as AnthropicMessage
 from anthropic.types import TextBlock, Usage
@@ -159,8 +161,23 @@ def test_a_bare_string_in_history_is_a_users_turn() -> None:
             ],
             (),
         ),
+        (
+            [
+                SimpleNamespace(type="system", content="Be kind."),
+                SimpleNamespace(type="human", content="what is in cart.csv?"),
+                SimpleNamespace(type="ai", content="", tool_calls=[{"id": "1"}]),
+                SimpleNamespace(type="tool", content="a,b", tool_call_id="1"),
+                SimpleNamespace(type="ai", content=[{"type": "text", "text": "Two columns."}]),
+                {"type": "human", "content": "and now?"},
+            ],
+            (
+                Turn("user", "what is in cart.csv?"),
+                Turn("assistant", "Two columns."),
+                Turn("user", "and now?"),
+            ),
+        ),
     ],
-    ids=["of a chat API", "objects of SDKs, which agents append", "calls of tools"],
+    ids=["of a chat API", "objects of SDKs, which agents append", "calls of tools", "of LangChain"],
 )
 def test_history_takes_the_messages_of_agents(
     messages: list[AnyTurn], turns: tuple[Turn, ...]
@@ -173,6 +190,7 @@ def test_history_takes_the_messages_of_agents(
     [
         {},
         {"type": ["function_call"]},
+        {"type": "message", "content": "x"},
         {"role": "user"},
         {"role": "nobody", "content": "x"},
         {"role": "user", "content": 7},
