@@ -45,7 +45,9 @@ class AnthropicTools(ToolDefinitions):
             SourceError: a tool cannot be used, or two have one name.
             ValueError: a tool has the name of the search tool.
         """
-        given = listed(tools)
+        given = listed(
+            tools, _is_own, "Anthropic's API, which has an input_schema or a type of its own"
+        )
         self._providers = [tool for tool in given if tool.get("type", "custom") != "custom"]
         custom = [tool for tool in given if tool.get("type", "custom") == "custom"]
         if any(tool.get("name") == SEARCH for tool in custom):
@@ -99,3 +101,8 @@ class AnthropicTools(ToolDefinitions):
         if names is None:
             return [{"type": "text", "text": "query: expected a text that says what to find"}]
         return [{"type": "tool_reference", "tool_name": name} for name in names]
+
+
+def _is_own(tool: Mapping[str, Any]) -> bool:
+    """Whether it is a definition of Anthropic's API, and not of OpenAI's or MCP."""
+    return "input_schema" in tool or tool.get("type", "custom") not in ("custom", "function")

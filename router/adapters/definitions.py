@@ -3,7 +3,7 @@ what the user has said and the model has called in the messages of a chat."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from router.adapters.selection import ToolSelector
@@ -55,11 +55,17 @@ class ToolDefinitions(ClosedByBlock):
         return await self.selector.asearch(query, self._tools)
 
 
-def listed(tools: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def listed(
+    tools: Iterable[Mapping[str, Any]], is_own: Callable[[Mapping[str, Any]], bool], form: str
+) -> list[Mapping[str, Any]]:
     """Definitions as they were given.
 
+    Args:
+        is_own: whether one is of the API that they are for, which refuses those of others.
+        form: what such a definition is, for the error.
+
     Raises:
-        SourceError: one of them is something else, such as a function.
+        SourceError: one of them is something else, such as a function, or is of another API.
     """
     given = list(tools)
     objects: list[object] = [*given]
@@ -67,6 +73,10 @@ def listed(tools: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         if not isinstance(tool, Mapping):
             reason = f"expected a definition as the API takes it, a dict, not {type(tool).__name__}"
             raise SourceError("tools", f"tool {position}", reason)
+    for position, tool in enumerate(given, start=1):
+        if not is_own(tool):
+            name = str(tool.get("name", f"tool {position}"))
+            raise SourceError("tools", name, f"expected a definition of {form}")
     return given
 
 

@@ -41,7 +41,7 @@ class OpenAITools(ToolDefinitions):
         Raises:
             SourceError: a tool cannot be used, or two have one name.
         """
-        given = listed(tools)
+        given = listed(tools, lambda tool: "type" in tool, "OpenAI's API, which has a type")
         self._providers = [tool for tool in given if tool.get("type") != "function"]
         functions = [tool for tool in given if tool.get("type") == "function"]
         super().__init__(functions, **options)

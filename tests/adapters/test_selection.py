@@ -237,6 +237,24 @@ def test_what_is_no_definition_is_refused_in_a_sentence(adapter: Callable[..., o
         adapter([{"type": "function", "name": "a"}, lambda: None])
 
 
+@pytest.mark.parametrize(
+    ("adapter", "definition"),
+    [
+        (OpenAITools, {"name": "roster", "description": "Who works when.", "inputSchema": {}}),
+        (OpenAITools, {"name": "roster", "description": "Who works when.", "input_schema": {}}),
+        (AnthropicTools, {"name": "roster", "description": "Who works.", "inputSchema": {}}),
+        (AnthropicTools, {"type": "function", "name": "roster", "parameters": {}}),
+        (AnthropicTools, {"type": "function", "function": {"name": "roster"}}),
+    ],
+)
+def test_a_definition_of_another_api_is_refused(
+    adapter: Callable[..., object], definition: dict[str, object]
+) -> None:
+    """It was shown in every turn, as if it were a tool of the provider's own."""
+    with pytest.raises(SourceError, match=r"'(roster|tool 1)': expected a definition of \w+'s API"):
+        adapter([definition])
+
+
 def test_two_tools_of_one_name_are_refused() -> None:
     tools = openai_tools()
     with pytest.raises(SourceError, match="two tools have this name"):
