@@ -10,10 +10,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import is_
+from time import monotonic
 from typing import Any, Final
 
+from router.breaker import CircuitBreaker
 from router.concurrency.loop_thread import ClosedByBlock
-from router.errors import SourceError
+from router.errors import InvalidRequest, RouterError, SourceError
 from router.events import Events
 from router.service.remote import RemoteRouter
 from router.sync import SyncSemanticRouter
@@ -21,6 +23,10 @@ from router.tools.source import ToolSource
 from router.tools.tool import Tool
 
 _log: Final = logging.getLogger(__name__)
+
+FAILURES: Final = 3
+"""In a row, after which a server is left alone: turns need not wait for one that hangs."""
+LEFT_ALONE_SECONDS: Final = 30.0
 
 
 class Ranker(ClosedByBlock, ABC):
@@ -133,10 +139,29 @@ class RemoteRanker(Ranker):
         self.events = Events()
         self._server = server
         self._definitions: dict[str, dict[str, Any]] = {}
+        self._breaker = CircuitBreaker(
+            failures=FAILURES, reset_seconds=LEFT_ALONE_SECONDS, clock=monotonic
+        )
+        self._counting = threading.Lock()  # a breaker has none
 
     def _ranked(self, request: str, offered: Mapping[str, object], **options: Any) -> Iterable[str]:
         tools = [self._definitions[name] for name in offered if name in self._definitions]
-        return self._server.rank(request, tools=tools, **options)
+        with self._counting:
+            call = self._breaker.try_call()
+        if call is None:
+            raise RouterError("the server is left alone for a while after failures in a row")
+        with call:
+            try:
+                names = self._server.rank(request, tools=tools, **options)
+            except InvalidRequest:  # it was not asked
+                raise
+            except RouterError:
+                with self._counting:
+                    call.failed()
+                raise
+            with self._counting:
+                call.succeeded()
+        return names
 
     def close(self) -> None:
         self._server.close()

@@ -13,6 +13,7 @@ import uvicorn
 from adapters.toolbox import EXPECTED, TURNS, openai_tools
 from servers.loopback import QueuedServer, Reply
 
+from router.adapters import rankers
 from router.adapters.openai import OpenAITools
 from router.errors import InvalidRequest
 from router.events import Degraded, Event
@@ -87,6 +88,26 @@ def test_what_no_ranking_is_leaves_every_tool_shown(reply: Reply, reason: str) -
     [event] = events
     assert isinstance(event, Degraded)
     assert reason in event.reason
+
+
+def test_a_server_that_keeps_failing_is_left_alone_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each turn of each conversation had waited for it, as long as it hung."""
+    now = 0.0
+    monkeypatch.setattr(rankers, "monotonic", lambda: now)
+    server, definitions = QueuedServer(), openai_tools()
+    server.always = Reply.json({"title": "out of order"}, status=500)
+    with OpenAITools(definitions, limit=3, timeout=60, server=server.address) as tools:
+        for turn in range(7):
+            assert tools.select([{"role": "user", "content": f"turn {turn}"}]) == definitions
+        assert len(server.requests) == rankers.FAILURES
+        now = rankers.LEFT_ALONE_SECONDS
+        server.always = Reply.json({"skills": [{"name": "lock_door"}]})
+        for turn in range(3):
+            [chosen] = tools.select([{"role": "user", "content": f"lock door {turn}"}])
+            assert chosen["function"]["name"] == "lock_door"
+    server.close()
 
 
 @pytest.mark.parametrize(
