@@ -13,7 +13,7 @@ from operator import is_
 from time import monotonic
 from typing import Any, Final
 
-from router.breaker import CircuitBreaker
+from router.concurrency.breaker import CircuitBreaker
 from router.concurrency.loop_thread import ClosedByBlock
 from router.errors import InvalidRequest, RouterError, SourceError
 from router.events import Events

@@ -21,8 +21,8 @@ from router.request import Request
 from router.result import Decision, Evidence
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match, Ranking
-from router.settings import CAUTIONS
-from router.stages.followup import NOTHING, Reading, is_courtesy
+from router.settings.settings import CAUTIONS
+from router.stages.followup import Reading, is_courtesy, reading_of
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
 
@@ -164,17 +164,8 @@ def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:
     return f"{': ' if named else ''}{named}{f'; and {more} more' if more > 0 else ''}"
 
 
-def judge(reading: Reading, ranking: Ranking, *, caution: float = BALANCED) -> RetrievalDecision:
-    """Decide what to do about the best of a request's ranking; the settings as for ``decide``.
-    Nobody is asked what "thanks" and "hello" are about."""
-    decided = _judged(reading.text, ranking, caution)
-    if decided.decision is Decision.CLARIFY and is_courtesy(reading.text):
-        confidence, reason = 1 - (decided.fits or 0.0), "no skill fits: it is thanks or a greeting"
-        decided = replace(decided, decision=Decision.ABSTAIN, confidence=confidence, reason=reason)
-    return replace(decided, reading=reading)
-
-
-def _judged(request: str, ranking: Ranking, caution: float) -> RetrievalDecision:
+def judge(request: str, ranking: Ranking, *, caution: float = BALANCED) -> RetrievalDecision:
+    """Decide what to do about the best of a request's ranking; see ``decide``."""
     if not ranking.matches:
         return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
     if _INSTRUCTS_THE_ROUTER.search(request) is not None:
@@ -186,6 +177,9 @@ def _judged(request: str, ranking: Ranking, caution: float) -> RetrievalDecision
         decided = _of_named(ranking)
     else:
         decided = _with_clauses(_of_best(ranking, caution), ranking, caution)
+        if decided.decision is Decision.CLARIFY and is_courtesy(request):
+            confidence, reason = 1 - (decided.fits or 0.0), "no skill fits thanks or a greeting"
+            decided = RetrievalDecision(Decision.ABSTAIN, (), confidence, reason, decided.evidence)
     return replace(decided, matches=ranking.matches[:MAX_CANDIDATES])
 
 

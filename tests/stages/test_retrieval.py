@@ -409,7 +409,7 @@ async def test_nobody_is_asked_which_skill_thanks_and_greetings_are_about(
     shipped: SkillIndex, bare: tuple[SkillIndex, SkillIndex], request_: str
 ) -> None:
     for index in (shipped, *bare):
-        assert (await decide(Reading(request_), index)).decision is Decision.ABSTAIN
+        assert (await decide(Request(request_), index)).decision is Decision.ABSTAIN
 
 
 async def test_a_skill_for_greetings_is_loaded_for_them(
@@ -418,7 +418,7 @@ async def test_a_skill_for_greetings_is_loaded_for_them(
     shop = dict(bare[0].catalog.skills)
     examples = ("good morning", "hello there", "good evening, shop")
     shop["brake-service"] = replace(shop["brake-service"], examples=examples, digest="hello")
-    local = await decide(Reading("Good morning!"), bare[0].updated(Catalog(shop)))
+    local = await decide(Request("Good morning!"), bare[0].updated(Catalog(shop)))
     assert (local.decision, local.selected) == (Decision.ROUTE, ("brake-service",))
 
 
