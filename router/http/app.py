@@ -22,8 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from router.http.api import Api, Handler
-from router.http.caller import LOCAL, Caller, OwnersOnly
-from router.http.decisions import asking
+from router.http.caller import LOCAL, Caller, OwnersOnly, asking
 from router.http.endpoints import ENDPOINTS, Endpoint
 from router.http.keys import Right
 from router.http.limits import read_json
@@ -62,6 +61,7 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
 
     async def metrics(request: Request) -> Response:
         caller = api.callers.identify(request.headers)
+        asking.set(caller)
         caller.require(Right.MANAGE)
         caller.require_all_namespaces()
         return Response(api.metrics.text(), media_type=CONTENT_TYPE)
@@ -132,12 +132,12 @@ def _handler(api: Api, endpoint: Endpoint) -> Handler:
         if endpoint.path == EVENTS_PATH and api.is_from_sibling(request):
             return await _stream(api, endpoint, api.events.listen(everywhere=False), LOCAL)
         caller = api.callers.identify(request.headers)
+        asking.set(caller)
         caller.require(endpoint.right)
         if endpoint.reaches_all:
             caller.require_all_namespaces()
         given = await _given(request, endpoint)
         asked = await api.narrowing.narrowed(endpoint.arguments.model_validate(given), caller)
-        asking.set(caller)
         if endpoint.of_one_worker:
             rest = {name: given[name] for name in given if name not in endpoint.in_path} or None
             told = await api.answer_of_sibling(request, asked.id, rest)

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
@@ -96,6 +97,8 @@ LOCAL: Final = Caller("local", ALL_RIGHTS)
 """The one user of this machine, who needs no key on its own addresses."""
 _ENVIRONMENT: Final = Caller("environment", ALL_RIGHTS)
 """Who shows the key that the environment gives."""
+asking: Final[ContextVar[Caller | None]] = ContextVar("asking", default=None)
+"""Whose request the current task answers, be it refused or not; None until that is known."""
 
 
 class Callers:
@@ -211,7 +214,9 @@ class OwnersOnly:
             await send(message)
 
         try:
-            if not self._callers.identify(Headers(scope=scope)).is_unbound:
+            caller = self._callers.identify(Headers(scope=scope))
+            asking.set(caller)
+            if not caller.is_unbound:
                 raise Refused(
                     403,
                     "this key may not use MCP",

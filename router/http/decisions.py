@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 from router.errors import UnknownAnswer
 from router.events import Event, Routed
-from router.http.caller import Caller
+from router.http.caller import Caller, asking
 
 MAX_DECISIONS: Final = 2_000
 """How many decisions are remembered: as many as feedback can be given on."""
-
-
-asking: ContextVar[Caller | None] = ContextVar("asking", default=None)
-"""Whose request the current task answers."""
 
 
 @dataclass(frozen=True, slots=True)

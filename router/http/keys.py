@@ -24,6 +24,7 @@ from pydantic import BaseModel, Field, ValidationError
 from router.bounded.files import Unreadable, read_bounded
 from router.errors import ConfigurationError, InvalidRequest, SourceError, StoreError
 from router.plain_json import first_fault
+from router.private_files import FILE_MODE, private_folder, replace_file
 from router.request import MAX_SCOPE_CHARACTERS, check_text
 from router.storage.private_files import private_folder, replace_file
 from router.tools.folder import check_namespace
@@ -159,7 +160,7 @@ class KeyFile:
         the keys without that of the other, or with one that the other has revoked."""
         try:
             private_folder(self.path.parent)
-            with FileLock(f"{self.path}.lock", timeout=LOCK_SECONDS):
+            with FileLock(f"{self.path}.lock", timeout=LOCK_SECONDS, mode=FILE_MODE):
                 yield
         except OSError as error:  # FileLock's Timeout is one
             raise StoreError(self.path, f"cannot be written: {error}") from error

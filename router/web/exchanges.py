@@ -77,7 +77,7 @@ class Exchanges:
             template = self._template(scope)
             method = scope["method"] if scope["method"] in METHODS else ELSEWHERE
             self._count(template, method, status, seconds)
-            if status >= 500 or template not in QUIET:
+            if status >= 400 or template not in QUIET:
                 who = self._caller() or "-"
                 _log.info("%s %s %d %.1f ms %s", method, template, status, seconds * 1000, who)
             request_id.reset(token)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import httpx
@@ -12,6 +13,7 @@ from described import described
 from router.errors import StoreError
 from router.http.api import Api
 from router.http.app import http_app
+from router.http.keys import KeyFile, Right
 from router.mcp.http import mcp_app
 from router.mcp.server import SkillServer
 from router.router import SemanticRouter
@@ -63,6 +65,35 @@ async def test_other_names_are_refused(api: Api, connect: Connect) -> None:
     origin = await connect(api).get("/healthz", headers={"Origin": "http://evil.com"})
     assert (origin.status_code, origin.json()["status"]) == (403, 403)
     assert "access-control-allow-origin" not in origin.headers
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("POST", "/v1/route", {"request": "stash my changes"}, 200),
+        ("POST", "/v1/route", {"request": "stash my changes", "scope": "bank"}, 403),
+        ("POST", "/v1/route", {"request": ""}, 422),
+        ("GET", "/v1/status", None, 403),
+        ("GET", "/metrics", None, 403),
+    ],
+)
+async def test_the_log_names_the_key_also_of_a_request_that_is_refused(
+    guarded: Api,
+    connect: Connect,
+    keys: KeyFile,
+    caplog: pytest.LogCaptureFixture,
+    method: str,
+    path: str,
+    body: dict[str, str] | None,
+    status: int,
+) -> None:
+    """Who runs the server did not learn whose key is refused."""
+    secret = keys.make("shop", rights=[Right.ROUTE], scopes=["shop"])
+    caplog.set_level(logging.INFO, "router.access")
+    answer = await connect(guarded, key=secret).request(method, path, json=body)
+    assert answer.status_code == status
+    [line] = [record.getMessage() for record in caplog.records if record.name == "router.access"]
+    assert line.endswith(f" ms {keys.all()[0].id}")
 
 
 @pytest.mark.parametrize(("path", "status"), [("/nothing", 404), ("/v1/route", 405)])
