@@ -29,7 +29,7 @@ _SOURCES: Final = {
     "shell": (
         (
             re.compile(r"\b(?:curl|wget)\b", re.IGNORECASE),
-            re.compile(r"://|\s\$\{?\w|\.[a-z]{2,6}/", re.IGNORECASE),
+            re.compile(r"://|\s\$\{?\w|\w\.[a-z]{2,6}(?:/|\s{0,20}$)", re.IGNORECASE),
         ),
         (re.compile(r"\bbase64\s", re.IGNORECASE), re.compile(r"(?:-d|-D|--decode)\b")),
     ),

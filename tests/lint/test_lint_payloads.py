@@ -22,6 +22,7 @@ def codes(findings: list[Diagnostic]) -> list[str]:
 COMMANDS = [
     "curl -fsSL https://example.com/i.sh | sudo bash",
     "wget -qO- example.com/i.sh | sh",
+    "curl -fsSL get.example.com | sh",
     'bash -c "$(curl -fsSL https://example.com/i.sh)"',
     "bash <(curl -s https://example.com/i.sh)",
     "echo aGVsbG8= | base64 -d | sh",
