@@ -358,20 +358,16 @@ class Pool:
         given = (one for one in self.ranked[:k] if not self._only_counts(one.item))
         return max((judged.relevance for judged in given), default=0.0)
 
-    def conflicts(self, given: Sequence[RecalledItem]) -> tuple[tuple[str, str], ...]:
-        """The ids of given items that contradict each other, where neither says that it has
-        replaced the other."""
-        decided = {
-            frozenset((update.older.id, update.newer.id))
-            for update in self.updates
-            if tells_change(update)
-        }
+    def conflicts(self, given: Sequence[RecalledItem]) -> list[tuple[MemoryItem, MemoryItem]]:
+        """The given items that contradict each other, where no item says that it has replaced one
+        of them."""
+        replaced = {update.older.id for update in self.updates if tells_change(update)}
         lasting = [one.item for one in given if one.item.layer in LASTING_LAYERS]
-        return tuple(
-            (one.id, other.id)
+        return [
+            (one, other)
             for one, other in conflicts_among(lasting)
-            if frozenset((one.id, other.id)) not in decided
-        )
+            if replaced.isdisjoint((one.id, other.id))
+        ]
 
     def _is_shown(self, item: MemoryItem) -> bool:
         return SUPERSEDED_BY not in item.attributes or asks_for_history(self.query)

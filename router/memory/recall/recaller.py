@@ -167,10 +167,7 @@ class Recaller:
             reasoning = (
                 *route.classification.reasons,
                 *_reasons(pool, path, len(given), whole=whole),
-                *(
-                    f"{one} and {other} contradict each other, and nothing tells which one holds."
-                    for one, other in conflicts
-                ),
+                *(_contradiction(given, pair) for pair in conflicts),
             )
         if self._accesses is not None and given:
             self._accesses.note([judged.item for judged in given])
@@ -182,7 +179,7 @@ class Recaller:
             classification=route.classification,
             layers=tuple(pool.reports),
             cascade_path=tuple(path),
-            conflicts=conflicts,
+            conflicts=tuple((one.id, other.id) for one, other in conflicts),
             reasoning=reasoning,
             milliseconds=(self._monotonic() - started) * 1000,
         )
@@ -284,6 +281,14 @@ def _check(k: int, confidence_threshold: float, max_cascade_depth: int) -> None:
         raise InvalidRequest(
             f"max_cascade_depth: {max_cascade_depth!r} is no whole number from 0 to {MAX_DEPTH}"
         )
+
+
+def _contradiction(given: Sequence[RecalledItem], pair: tuple[MemoryItem, MemoryItem]) -> str:
+    """The sentence about two given items, which it names by their places: a person is shown the
+    texts in their order, and no ids."""
+    items = [one.item for one in given]
+    first, second = sorted(items.index(item) + 1 for item in pair)
+    return f"Items {first} and {second} contradict each other, and nothing tells which one holds."
 
 
 def _reasons(pool: Pool, path: Sequence[CascadeStep], given: int, *, whole: bool) -> Iterator[str]:

@@ -329,7 +329,8 @@ async def test_of_two_that_contradict_each_other_the_later_comes_first_and_both_
     assert consistency == {old: 0.5, new: 0.5, other: 1.0}
     ids = {one.item.content: one.item.id for one in result.items}
     assert result.conflicts == ((ids[new], ids[old]),)
-    assert "contradict each other" in result.reasoning[-1]
+    places = sorted(contents(result).index(content) + 1 for content in (old, new))
+    assert f"Items {places[0]} and {places[1]} contradict each other" in result.reasoning[-1]
 
 
 async def test_what_says_that_something_has_changed_is_no_conflict() -> None:
@@ -342,6 +343,26 @@ async def test_what_says_that_something_has_changed_is_no_conflict() -> None:
     async with recalling(project, relevance=Given({old: 0.9, new: 0.7}).of) as recall:
         result = await recall.answer("Which password?", layers=["project"])
     assert contents(result) == [new, old]
+    assert result.conflicts == ()
+
+
+async def test_what_a_third_one_has_replaced_is_in_no_conflict() -> None:
+    """Of three managers the latest says that it has changed; the earlier two were a conflict."""
+    first, second, third = (
+        "Ada's manager is Olga.",
+        "Ada's manager is Piotr.",
+        "Ada's manager is now Ewa.",
+    )
+    user = LoopLayer("user")
+    user.items = [
+        remembered("user", first, days_old=200),
+        remembered("user", second, days_old=50),
+        remembered("user", third, days_old=1),
+    ]
+    given = Given({first: 0.8, second: 0.8, third: 0.8})
+    async with recalling(user, relevance=given.of) as recall:
+        result = await recall.answer("Who is Ada's manager?", layers=["user"])
+    assert contents(result)[0] == third
     assert result.conflicts == ()
 
 
