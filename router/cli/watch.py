@@ -111,7 +111,7 @@ async def _standing(router: SemanticRouter, request: str) -> dict[str, Any]:
 
 def _warnings(change: CatalogChange) -> list[Diagnostic]:
     """Warnings about the skills that were added, changed or moved (the name may differ from the new
-    folder), and new warnings of the search for skills."""
+    folder), new warnings of the search for skills, and which skill took the name of which."""
     from router.skills.diagnostics import Severity
 
     skills, known = change.after.skills, frozenset(change.before.notices)
@@ -121,7 +121,12 @@ def _warnings(change: CatalogChange) -> list[Diagnostic]:
         for found in skills[name].diagnostics
         if found.severity is not Severity.INFO
     ]
-    return of_skills + [found for found in change.after.notices if found not in known]
+    of_search = [found for found in change.after.notices if found not in known]
+    lost_before = {lost.manifest.path for lost in change.before.shadowed}
+    shadowed = [
+        lost.diagnostic for lost in change.after.shadowed if lost.manifest.path not in lost_before
+    ]
+    return [*of_skills, *of_search, *shadowed]
 
 
 def _tell(row: dict[str, Any], *, as_json: bool) -> None:

@@ -47,6 +47,17 @@ class ShadowedSkill:
     manifest: SkillManifest
     by: SkillManifest
 
+    @property
+    def diagnostic(self) -> Diagnostic:
+        """The warning that says so."""
+        return Diagnostic(
+            self.manifest.path,
+            0,
+            Severity.WARNING,
+            "shadowed",
+            f"not offered: the skill {self.manifest.name!r} at {self.by.path} is stronger",
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalog:
@@ -139,16 +150,7 @@ class Catalog:
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Everything odd: the search, the failures, each file, those of shadowed skills too."""
-        shadowed = (
-            Diagnostic(
-                lost.manifest.path,
-                0,
-                Severity.WARNING,
-                "shadowed",
-                f"not offered: the skill {lost.manifest.name!r} at {lost.by.path} is stronger",
-            )
-            for lost in self.shadowed
-        )
+        shadowed = (lost.diagnostic for lost in self.shadowed)
         read = (*self.skills.values(), *(lost.manifest for lost in self.shadowed))
         of_files = (diagnostic for manifest in read for diagnostic in manifest.diagnostics)
         return (*self.notices, *self.failures, *shadowed, *of_files)

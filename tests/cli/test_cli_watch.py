@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -86,6 +87,14 @@ def test_a_saved_skill_is_reported_with_what_it_did(watcher: Watcher, skills: Pa
     moved = watcher.next("changed")
     assert moved["moved"] == ["testing"]
     assert ["differs from its folder, 'trying'" in found for found in moved["warnings"]] == [True]
+    assert watcher.next("routed")["skills"] == ["git"]
+
+    copytree(skills / "trying", skills / "zz")
+    shadowed = watcher.next("changed")
+    assert shadowed["shadowed"] == ["testing"]
+    [told] = shadowed["warnings"]
+    assert told.startswith(str(skills / "zz" / "SKILL.md"))
+    assert f"the skill 'testing' at {skills / 'trying'}" in told
     assert watcher.next("routed")["skills"] == ["git"]
 
     assert watcher.interrupt() == 130
