@@ -40,11 +40,16 @@ Attributes: TypeAlias = Annotated[
 
 
 def _show_saved(saved: SaveReport) -> None:
+    from router.skills.diagnostics import short
+
     told = "" if saved.service == "off" else f"; service: {saved.service.value}"
     where = f" to {saved.layer}" if saved.layer else ""
     typer.echo(f"saved {output.plain(saved.name)}{where}{told}")
     for old in saved.supersedes:
-        output.warn(f"it may replace {old.id} (save with --supersede to mark it)")
+        output.warn(
+            f"it may replace {old.id}, {short(old.content)} "
+            f"(save it again with --supersede {old.id} to mark that)"
+        )
 
 
 @memory_command(_show_saved, scoped=False)

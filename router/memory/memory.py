@@ -538,7 +538,10 @@ class Memory(OpenedInBlock):
         from router.memory.curation.extraction import extract, turns_of
 
         if not self._models:
-            raise ConfigurationError("extract: no LLM is configured")
+            raise ConfigurationError(
+                "extract: no LLM is configured: for the command set OPENAI_API_KEY, "
+                "OPENAI_BASE_URL or OLLAMA_HOST; in Python give Memory models"
+            )
         whose, now, turns = Scope.parse(scope), self._now(), turns_of(conversation)
         async with self._reading() as parts:
             found = await extract(

@@ -94,6 +94,24 @@ def test_no_more_of_a_conversation_is_read_than_is_allowed(run: Run, tmp_path: P
         assert told in refused.stderr
 
 
+def test_what_a_memory_may_replace_is_told_with_its_text(run: Run) -> None:
+    """An id alone says nothing to a person who is to decide."""
+    where = ("--layer", "user", "--user", "ada")
+    old = parsed(run("memory", "save", "Ada's manager is Piotr.", *where, "--json"))
+    saved = run("memory", "save", "Ada's manager is now Ewa.", *where)
+    assert saved.stderr == (
+        f'warning: it may replace {old["name"]}, "Ada\'s manager is Piotr." '
+        f"(save it again with --supersede {old['name']} to mark that)\n"
+    )
+
+
+def test_who_has_no_llm_to_extract_with_is_told_how_to_name_one(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "talk.txt").write_text("user: I like tea")
+    refused = run("memory", "extract", tmp_path / "talk.txt")
+    assert refused.exit_code == 2
+    assert "set OPENAI_API_KEY, OPENAI_BASE_URL or OLLAMA_HOST" in refused.stderr
+
+
 def test_standard_input_that_is_no_text_is_refused(run: Run) -> None:
     result = run("memory", "save", "-", stdin=b"caf\xe9")
     assert (result.exit_code, result.stderr) == (2, "error: content: not UTF-8: byte 4\n")
