@@ -7,9 +7,13 @@ import logging
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+import typer
 
 from router.web.exchanges import request_id
+
+_log: Final = logging.getLogger("router.serve")
 
 
 class LogFormat(StrEnum):
@@ -56,3 +60,13 @@ def log_to_standard_error(form: LogFormat, *, access: bool) -> None:
     logging.getLogger("router.access").setLevel(logging.INFO if access else logging.WARNING)
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # at INFO it tells of every event
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # a line for each broken client
+
+
+def announce(said: str, form: LogFormat) -> None:
+    """Say on standard error where the server is: as it stands for a person and for programs that
+    wait for it, and as an object like all other lines where those are JSON."""
+    if form is LogFormat.JSON:
+        _log.setLevel(logging.INFO)
+        _log.info(said)
+    else:
+        typer.echo(said, err=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from router.cli.keys import who_may_call
-from router.cli.logs import LogFormat, log_to_standard_error
+from router.cli.logs import LogFormat, announce, log_to_standard_error
 from router.cli.mcp import beside, serving
 from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_secret, read_settings
 from router.errors import ConfigurationError
@@ -86,7 +86,7 @@ def serve(
     settings = read_settings(no_llm=no_llm, serves=folders or ())
     secret = None if key_env is None else read_secret(key_env)
     names, callers = who_may_call(host, allowed=allow_host or (), secret=secret)
-    server = _Serving(folders, settings, names, callers, drain_seconds)
+    server = _Serving(folders, settings, names, callers, drain_seconds, log_format)
     from router.web.running import listen, run_loop
 
     if worker is not None:
@@ -117,12 +117,13 @@ class _Serving:
     names: Sequence[str]
     callers: Callers
     drain_seconds: float
+    log_format: LogFormat
 
     async def alone(self, listening: socket.socket) -> None:
         from router.web.running import address_of
 
         said = f"serving at {address_of(listening)}"
-        await self._serve(listening, started=lambda: typer.echo(said, err=True))
+        await self._serve(listening, started=lambda: announce(said, self.log_format))
 
     async def with_workers(self, number: int, listening: socket.socket) -> None:
         """Serve in several worker processes, which this process starts and watches."""
@@ -150,7 +151,7 @@ class _Serving:
                 listening=listening,
                 environment={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics")},
                 drain_seconds=self.drain_seconds,
-                started=lambda: typer.echo(said, err=True),
+                started=lambda: announce(said, self.log_format),
                 died=died,
             )
 

@@ -9,14 +9,16 @@ from datetime import datetime
 
 import pytest
 
-from router.cli.logs import LogFormat, log_to_standard_error
+from router.cli.logs import LogFormat, announce, log_to_standard_error
 from router.web.exchanges import request_id
 
 
 @pytest.fixture(autouse=True)
 def _own_handlers() -> Iterator[None]:
     """Nothing that a test sets up stays."""
-    loggers = [logging.getLogger(name) for name in ("", "router.access", "watchfiles")]
+    loggers = [
+        logging.getLogger(name) for name in ("", "router.access", "router.serve", "watchfiles")
+    ]
     levels, handlers = [log.level for log in loggers], loggers[0].handlers[:]
     yield
     loggers[0].handlers[:] = handlers
@@ -74,3 +76,15 @@ def test_requests_are_logged_where_that_is_asked_for(
     logging.getLogger("router.access").info("GET /v1/route 200")
     logging.getLogger("router.other").info("of no interest")
     assert lines(capsys) == ["INFO:router.access:GET /v1/route 200"] * access
+
+
+@pytest.mark.parametrize("form", LogFormat)
+def test_where_the_server_is_stands_in_a_line_like_the_others(
+    capsys: pytest.CaptureFixture[str], form: LogFormat
+) -> None:
+    """A reader of JSON lines stumbled over the first one."""
+    set_up(form)
+    announce("serving at http://127.0.0.1:8017", form)
+    [line] = lines(capsys)
+    told = json.loads(line)["message"] if form is LogFormat.JSON else line
+    assert told == "serving at http://127.0.0.1:8017"
