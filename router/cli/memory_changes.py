@@ -121,6 +121,8 @@ def edit_memory(
     attributes: Attributes = None,
 ) -> Work:
     """Change an item that is stored in exactly this scope."""
+    if content is None and not tags and not attributes:
+        raise typer.BadParameter("name what to change: --content, --tag or --attribute")
     given = {key: value or None for key, value in map(_pair, attributes or ())}
     return lambda memory, scope: memory.edit(
         name, layer=layer, scope=scope, content=content, tags=tags, attributes=given

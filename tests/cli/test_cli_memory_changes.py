@@ -105,6 +105,14 @@ def test_what_a_memory_may_replace_is_told_with_its_text(run: Run) -> None:
     )
 
 
+def test_an_edit_that_names_no_change_is_refused(run: Run) -> None:
+    """It said that the item was changed."""
+    run("memory", "save", "JWT is a signed token", "--layer", "semantic", "--name", "jwt")
+    refused = run("memory", "edit", "jwt", "--layer", "semantic")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "name what to change: --content, --tag or --attribute" in refused.stderr
+
+
 def test_who_has_no_llm_to_extract_with_is_told_how_to_name_one(run: Run, tmp_path: Path) -> None:
     (tmp_path / "talk.txt").write_text("user: I like tea")
     refused = run("memory", "extract", tmp_path / "talk.txt")
