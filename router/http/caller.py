@@ -223,7 +223,9 @@ class OwnersOnly:
                     "the tools reach all scopes: it needs a key with all rights and no scopes",
                 )
             with self._places.refusing_when_stopped():
-                await self._app(scope, receive, passed_on)
+                # A copy: the application would write its own endpoint over the one found here,
+                # by which the request is logged and counted.
+                await self._app({**scope}, receive, passed_on)
         except Refused as error:
             if not begun:
                 await problem(error.status, error.title, str(error))(scope, receive, send)

@@ -96,6 +96,23 @@ async def test_the_log_names_the_key_also_of_a_request_that_is_refused(
     assert line.endswith(f" ms {keys.all()[0].id}")
 
 
+async def test_a_request_to_mcp_is_logged_and_counted_as_one(
+    api: Api, router: SemanticRouter, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The path of each that succeeded was "other"."""
+    caplog.set_level(logging.INFO, "router.access")
+    mcp = mcp_app(SkillServer(router))
+    transport = httpx.ASGITransport(app=http_app(api, names=["localhost"], mcp=mcp))
+    async with (
+        mcp.inner.router.lifespan_context(mcp.inner),
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+    ):
+        await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    [line] = [record.getMessage() for record in caplog.records if record.name == "router.access"]
+    assert line.startswith("POST /mcp ")
+    assert line.endswith(" local")
+
+
 @pytest.mark.parametrize(("path", "status"), [("/nothing", 404), ("/v1/route", 405)])
 async def test_a_path_that_is_not_there_is_a_problem_with_mcp_beside_it_too(
     api: Api, router: SemanticRouter, path: str, status: int
