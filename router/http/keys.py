@@ -24,9 +24,8 @@ from pydantic import BaseModel, Field, ValidationError
 from router.bounded.files import Unreadable, read_bounded
 from router.errors import ConfigurationError, InvalidRequest, SourceError, StoreError
 from router.plain_json import first_fault
-from router.private_files import FILE_MODE, private_folder, replace_file
 from router.request import MAX_SCOPE_CHARACTERS, check_text
-from router.storage.private_files import private_folder, replace_file
+from router.storage.private_files import FILE_MODE, private_folder, replace_file
 from router.tools.folder import check_namespace
 
 FILE_NAME: Final = "api_keys.json"

@@ -24,7 +24,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from router.errors import ConfigurationError
-from router.private_files import FILE_MODE, private_folder, replace_file
+from router.storage.private_files import FILE_MODE, private_folder, replace_file
 
 SettingPath: TypeAlias = tuple[str, ...]
 """Where a setting is, such as ``("llm", "openai", "base_url")``."""
@@ -172,7 +172,7 @@ class TrustedFolders:
         try:
             private_folder(self._file.parent)
             with FileLock(f"{self._file}.lock", timeout=LOCK_SECONDS, mode=FILE_MODE):
-                held = {str(entry.folder): entry.digest for entry in self.all()}
+                held = {str(path): held_digest for path, held_digest in self.all().items()}
                 was_there = held.pop(str(folder), None) is not None
                 if digest is not None:
                     held[str(folder)] = digest
