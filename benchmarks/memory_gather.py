@@ -39,7 +39,7 @@ from router.memory.recall.gather import Gatherer
 from router.result import LayerChoice
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
-QUERY = LayerQuery("continue working on auth", ("continue", "working", "auth"), (), None, NOW)
+QUERY = LayerQuery("continue working on auth", ("continue", "working", "auth"), None, NOW)
 FOUND = 5
 NEVER = 10**9
 

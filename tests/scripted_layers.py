@@ -24,7 +24,7 @@ NOW: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 def query(text: str = "What is JWT?") -> LayerQuery:
-    return LayerQuery(text, tuple(text.lower().split()), (), None, NOW)
+    return LayerQuery(text, tuple(text.lower().split()), None, NOW)
 
 
 def remembered(layer: str, content: str, *, days_old: float = 1.0, **values: Any) -> MemoryItem:

@@ -235,7 +235,7 @@ def _item(layer: AnyLayer, scope: Scope, name: str, content: str) -> MemoryItem:
 
 async def _ask(layer: AnyLayer, text: str, *, k: int, scope: Scope = OWN) -> Sequence[MemoryItem]:
     words = (word for word in tokens(text) if word not in STOPWORDS)
-    query = LayerQuery(text, tuple(dict.fromkeys(words)), (), None, NOW)
+    query = LayerQuery(text, tuple(dict.fromkeys(words)), None, NOW)
     if inspect.iscoroutinefunction(layer.search):
         return await cast(MemoryLayer, layer).search(query, scope=scope, k=k)
     blocking = cast(BlockingLayer, layer)

@@ -317,7 +317,6 @@ class LayerQuery:
     Attributes:
         text: what was asked, 1 to 2,000 characters.
         terms: its content words in order, case-folded, without stop words and words about time.
-        entities: names of things that it speaks of, as written.
         period: the time that it speaks of; None when it speaks of none.
         now: when it was asked, in the time zone of who asks.
         timeless: the text without the words that say the period or ask for the past; empty when
@@ -326,7 +325,6 @@ class LayerQuery:
 
     text: str
     terms: tuple[str, ...]
-    entities: tuple[str, ...]
     period: Period | None
     now: datetime
     timeless: str = ""

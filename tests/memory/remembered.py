@@ -32,12 +32,12 @@ def item(
     return MemoryItem(id=name, layer=layer, content=content, created=created, scope=scope, **values)
 
 
-def ask(text: str, *entities: str, now: datetime = NOW) -> LayerQuery:
+def ask(text: str, *, now: datetime = NOW) -> LayerQuery:
     """A query as the router rewrites it."""
     found = find_period(text, now)
     rest = text if found is None else found.removed_from(text)
     words = dict.fromkeys(word for word in tokens(rest) if word not in STOPWORDS)
-    return LayerQuery(text, tuple(words), entities, period_of(text, now), now)
+    return LayerQuery(text, tuple(words), period_of(text, now), now)
 
 
 def period_of(text: str, now: datetime) -> Period | None:

@@ -13,6 +13,4 @@ class GraphLayer(StoredLayer):
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         """The scores of entities that were reached are above 0.32."""
-        return self._store.related(
-            self.spec.name, query.text, names=query.entities, scope=scope, k=k
-        )
+        return self._store.related(self.spec.name, query.text, scope=scope, k=k)

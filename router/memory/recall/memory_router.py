@@ -4,7 +4,7 @@
 choose layers, ask them some at a time.
 
 The cache holds complete answers only (every layer looked), for five minutes. Its key is everything
-that changes an answer: the normalised query with the names and the period read from it, today's
+that changes an answer: the normalised query with the period read from it, today's
 date, who asks, which layers, how many items, the layer weights, and the generation of the stores,
 which rises with every write. "Yesterday" asked after midnight is another period and so another
 key. Equal queries that come while one is being answered share its work.
@@ -168,7 +168,7 @@ class MemoryRouter:
         named = None if layers is None else self._named(layers)
         generation = await in_thread(self._generation)
         key = (
-            (normalise(asked.text), asked.terms, asked.entities, asked.period, asked.now.date()),
+            (normalise(asked.text), asked.terms, asked.period, asked.now.date()),
             (scope, k, named, always, self._weights.version(), generation),
         )
         route = self._cache.get(key)

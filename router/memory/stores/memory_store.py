@@ -371,21 +371,19 @@ class MemoryStore:
         layer: str,
         text: str,
         *,
-        names: Sequence[str],
         scope: Scope,
         k: int,
     ) -> list[MemoryItem]:
         """The items about entities that a text names and those at most ``DEPTH`` relations away.
 
         Nearer ones first, scored 1 / (1 + relations) and by words and meaning among equals; then
-        what only words and meaning find. ``names`` are entities that the text may speak of, beside
-        those found in it.
+        what only words and meaning find.
         """
         _check_query(text)
         with self._db.reading() as db:
             spaces = visible_spaces(db, scope, [layer])
             found = self._fused(db, spaces, text, text, k, EVERYTHING)
-            named = entities_in(db, spaces, " ".join([*names, text]))
+            named = entities_in(db, spaces, text)
             for row, hops in walk(db, spaces, named).items():
                 found[row] = found.get(row, 0.0) + 1.0 / (1 + hops)
             return self._load(db, spaces, best_first(found), ScoreKind.FUSED, k)

@@ -62,13 +62,6 @@ def test_relations_are_followed_in_both_directions(
     assert set(ids(found)[1:]) == {"auth", "disk"}
 
 
-def test_an_entity_may_be_named_by_whoever_rewrote_the_query(
-    graph: MemoryStore, layers: Mapping[str, BlockingLayer]
-) -> None:
-    found = layers["graph"].search(ask("what about it?", "Kafka"), scope=EVERYBODY, k=1)
-    assert ids(found) == ["kafka"]
-
-
 def test_an_edge_that_is_gone_is_not_followed(
     graph: MemoryStore, layers: Mapping[str, BlockingLayer]
 ) -> None:
