@@ -65,8 +65,6 @@ _OF_A_TIME: Final = _stems(
     """
 )
 """Words that ask for whatever there was, or will be, where a query names a time."""
-_USE_STEMS: Final = _stems("use used run ran have had rely relied depend depended")
-"""Words that ask for what was in use."""
 _OF_TASKS: Final = _stems(
     """
     task todo due overdue pending reminder deadline upcoming outstanding completed finished closed
@@ -76,11 +74,6 @@ _OF_TASKS: Final = _stems(
 """Words that ask for tasks and for nothing else."""
 _AT_PRESENT: Final = re.compile(r"\b(?:right now|at the moment|at present)\b", re.IGNORECASE)
 """Turns of phrase for now. One word for it, as "currently", is left out of a query's terms."""
-_WHEN: Final = re.compile(
-    r"^\W*(?:(?:until|till|since|by|from|on|at|in) )?"
-    r"(?:when|(?:what|which) (?:time|day|date|month|year)|how long)\b",
-    re.IGNORECASE,
-)
 _PLANNED: Final = word_set("planned scheduled")
 """These ask for tasks where nothing says of what."""
 _TO_WORK: Final = re.compile(
@@ -114,25 +107,12 @@ def is_keyword(text: str) -> bool:
     return 0 < len(words) <= MAX_KEYWORDS and "?" not in text and STOPWORDS.isdisjoint(words)
 
 
-def asks_what_was_in_use(query: LayerQuery) -> bool:
-    """Whether a query asks for whatever was in use at a time that is over: "What did we use in
-    March?"."""
-    asked = {stem(term) for term in query.terms}
-    is_over = query.period is not None and query.period.end <= query.now
-    return is_over and not asked.isdisjoint(_USE_STEMS) and asked <= _USE_STEMS | _ASKING
-
-
 def asks_for_tasks(query: LayerQuery) -> bool:
     """Whether a query asks for tasks, whichever they are: "What is coming up in December?"."""
     return names_no_subject(query) and (
         any(stem(term) in _OF_TASKS or term in _PLANNED for term in query.terms)
         or any(asking.search(query.text) for asking in (COMING_UP, BLOCKED, UNDER_WAY, TO_DO))
     )
-
-
-def asks_when(text: str) -> bool:
-    """Whether a query asks for a time: "Until when is my passport valid?"."""
-    return _WHEN.search(text) is not None
 
 
 def asks_for_kind(query: LayerQuery) -> str | None:

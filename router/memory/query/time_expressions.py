@@ -127,37 +127,12 @@ def _week_of(_: re.Match[str], point: Expression, __: Asked) -> Period | None:
     return days_from(start - timedelta(days=start.weekday()), 7)
 
 
-def _until(lead: re.Match[str], point: Expression, asked: Asked) -> Period | None:
+def _until(lead: re.Match[str], point: Expression, asked: Asked) -> Period:
     """Before a date, or up to its end."""
-    if _is_by_somebody(lead, point):
-        return None
     is_end = lead.string[lead.end() :].casefold().startswith("end")
     is_before = lead["word"].casefold() == "before" and not is_end
     end = point.period.start if is_before else point.period.end
     return Period(_EVER.replace(tzinfo=asked.now.tzinfo), end)
-
-
-_BY_NAME: Final = re.compile(r"by (?:April|May|June|August)")
-_WHO: Final = re.compile(r"\bwho(?:m|se)?\b", re.IGNORECASE)
-_PASSIVE: Final = re.compile(r"\b(?:am|is|are|was|were|been)\b", re.IGNORECASE)
-_PARTICIPLE: Final = re.compile(
-    r"\w+ed|beaten|bitten|bought|brought|built|caught|chosen|"
-    r"driven|fed|forgiven|found|given|heard|held|hidden|hit|hurt|kept|known|led|left|lent|made|met|"
-    r"paid|seen|sent|shown|sold|spoken|taken|taught|told|understood|won|written",
-    re.IGNORECASE,
-)
-
-
-def _is_by_somebody(lead: re.Match[str], point: Expression) -> bool:
-    """Whether "by June" names a person, as in "Who was mentored by June?", but not in "Who is free
-    by June?"."""
-    if not _BY_NAME.fullmatch(lead.string, lead.start(), point.span[1]):
-        return False
-    clause = _clause_before(lead)
-    who = _WHO.search(clause)
-    if who is None or not _PARTICIPLE.fullmatch(clause.split()[-1]):
-        return False
-    return _PASSIVE.search(clause, who.end()) is not None
 
 
 def _looks_ahead(text: str, now: datetime) -> bool:

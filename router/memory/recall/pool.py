@@ -15,8 +15,7 @@
 * Of two memories about one matter the one that holds at the time asked about comes first
   (``updates.py``). One that is marked as superseded is shown only to who asks for the past, and
   what has superseded it is at least as relevant. "What did we use before MySQL?" is answered by
-  what the memory about MySQL has replaced, and "What did we use in March?" by all that held then
-  and has been replaced: both are relevant with probability ``LISTED``.
+  what the memory about MySQL has replaced, which is relevant with probability ``LISTED``.
 * If the query asks for relations, what the layer ``graph`` reached from a relevant item is
   relevant, too. An entity that the query names and that no item is about counts as a relevant item,
   for items that state a relation such as the query asks for: "Who owns Redis?" is not answered by
@@ -35,15 +34,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from router.memory.model import LayerQuery, LayerReport, MemoryItem, Period, ScoreKind
 from router.memory.query.listing import (
     asks_for_kind,
     asks_for_tasks,
-    asks_what_was_in_use,
-    asks_when,
     names_no_subject,
 )
 from router.memory.query.past import followed_by
@@ -53,7 +50,7 @@ from router.memory.query.time_expressions import planned_times
 from router.memory.recall.answers import RecalledItem
 from router.memory.recall.confidence import SECONDS_A_DAY, conflicts_among
 from router.memory.recall.memory_router import COUNTING_LAYER, UNLIKELY_WEIGHT
-from router.memory.recall.ranking import closeness, rank, session_of
+from router.memory.recall.ranking import rank, session_of
 from router.memory.recall.relevance import Judged
 from router.memory.recall.updates import (
     LASTING_LAYERS,
@@ -103,19 +100,10 @@ PASSING: Final = -1.0
 """Log-odds of events and tasks, because most questions ask for what holds; not where their layer is
 what the query asks for first."""
 IN_PERIOD: Final = 4.0
-"""Log-odds of events of the time spoken of; less of those beside it (``ranking.closeness``)."""
-NAMES_TIME: Final = 1.5
-"""Log-odds, not fitted, of what lasts and names the time spoken of: "Is the office open on Friday?"
-asks for what is said of Fridays."""
-TELLS_NO_TIME: Final = -3.0
-"""Log-odds, not fitted, of a task without a date where the query asks when: "Renew the passport"
-does not answer "When does my passport expire?", though the question's words speak for tasks."""
+"""Log-odds of events of the time spoken of; less of those beside it (``closeness``)."""
 BESIDE_RELEVANCE: Final = 0.7
-"""What a difference of relevance, in log-odds, counts against a replacement that is only likely."""
-BESIDE_SCORE: Final = 0.5
-"""And what the logarithm of the ratio of the scores does. Both were fitted together with the
-coefficients of ``likelihood_of_replacement``; of a ratio that ``BESIDE_BEST`` has made smaller a
-part was put to the difference of relevance."""
+"""What a difference of relevance, in log-odds, counts against a replacement that is only likely;
+fitted together with the coefficients of ``likelihood_of_replacement``."""
 GRAPH_LAYER: Final = "graph"
 RELATION: Final = 0.7
 """What reaches an item over relations keeps this share of its relevance at each of them."""
@@ -124,11 +112,15 @@ ASKS_FOR_RELATIONS: Final = 0.5
 COUNT_TYPE: Final = "coverage"
 """The type of items that count what other layers hold."""
 PLANNING_LAYER: Final = "planning"
-BESIDE_LISTED: Final = 0.5
-"""What other items count beside tasks that are asked for, plans of the time asked for included."""
+PLANS_BESIDE_TASKS: Final = 0.5
+"""The weight of plans of the time asked for, where tasks are asked for."""
 OF_KIND: Final = 0.65
 """Times ``LISTED``, the relevance of the newest of a kind that is asked for. It is below the
 default threshold: whether these are conventions nobody has said."""
+DAYS_BEFORE: Final = 3.0
+DAYS_AFTER: Final = 14.0
+"""Days before and after a period at which closeness has fallen to 1/e: what happened is told in the
+weeks that follow, and hardly ever before."""
 EVENT_LAYERS: Final = frozenset({"episodic", "session"})
 PASSING_LAYERS: Final = EVENT_LAYERS | {TASKS}
 LISTING: Final = PASSING_LAYERS | {"governance", COUNTING_LAYER}
@@ -160,7 +152,6 @@ class Pool:
         self._for_tasks = asks_for_tasks(query)
         self._kind = asks_for_kind(query)
         self._to_come = _time_to_come(query)
-        self._asks_when = asks_when(query.text)
         self._when = {*stems(query.text)} - {*stems(query.timeless)} - _BESIDE_TIMES
         self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(in_first_person(query.text)))
 
@@ -186,7 +177,7 @@ class Pool:
 
     def _take_plans(self, reports: Sequence[LayerReport], to_come: Period) -> None:
         """Note the plans that are about the time to come that the query speaks of."""
-        weight = BESIDE_LISTED if self._for_tasks else 1.0
+        weight = PLANS_BESIDE_TASKS if self._for_tasks else 1.0
         for report in reports:
             if report.layer == PLANNING_LAYER:
                 plans = [i.content for i in report.items if self._is_planned(i, to_come)]
@@ -256,7 +247,6 @@ class Pool:
             [one.item for one in found],
             [one.relevance for one in found],
             [self._judged[one.item.content].cosine for one in found],
-            period=self.query.period,
         )
         best = max((one.relevance for one in found if not self._only_counts(one.item)), default=0.0)
         others_follow = self._names_subject and self._kind is None and best >= RELEVANCE_FLOOR
@@ -266,7 +256,6 @@ class Pool:
             if one.item.content in self._listed
             else rerank_score(one.item, similarity, self.query.now)
             * min(1.0, one.relevance / max(RELEVANCE_FLOOR, best)) ** _beside_best(one.item)
-            * (BESIDE_LISTED if self._is_beside_listed(one.item) else 1.0)
             for one, similarity in zip(found, similarities, strict=True)
             if one.relevance >= lowest
         }
@@ -286,7 +275,6 @@ class Pool:
             likelihood = likelihood_of_replacement(update)
             fits_better = log_odds(other.relevance) - log_odds(given.relevance)
             odds = likelihood + BESIDE_RELEVANCE * fits_better
-            odds += BESIDE_SCORE * math.log(score / scores[first])
             if likelihood and odds > best:
                 likeliest, best = content, odds
         if likeliest != first:
@@ -297,24 +285,19 @@ class Pool:
     ) -> list[tuple[MemoryItem, Update]]:
         """Raise what held at the time asked about, and give it with the update that it is part of.
         ``following`` are the contents that name what the query says came afterwards."""
-        asks_for_all_in_use = asks_what_was_in_use(self.query)
         self.updates = updates_among(
             [one.item for one in judged.values()],
             lambda item: (
                 max(judged[item.content].relevance, self._judged[item.content].relevance)
                 >= RELEVANCE_FLOOR
                 or item.content in following
-                or asks_for_all_in_use
             ),
         )
         pairs = [(held_then(update, self.query), update) for update in self.updates]
         for held, update in pairs:
             # What replaced an answer is one, though it may share fewer words with the question.
             other = update.older if held is update.newer else update.newer
-            is_answer = other.content in following or (
-                asks_for_all_in_use and held is update.older and self._existed_by_then(held)
-            )
-            least = max(judged[other.content].relevance, LISTED * is_answer)
+            least = max(judged[other.content].relevance, LISTED * (other.content in following))
             if held is update.older and self._existed_by_then(held):
                 # Its layer, which holds what lasts, says nothing against what held once.
                 least = max(least, self._judged[held.content].relevance)
@@ -377,13 +360,6 @@ class Pool:
         period = self.query.period
         return period is not None and item.created < period.end
 
-    def _is_beside_listed(self, item: MemoryItem) -> bool:
-        """Whether tasks, or what there was at a time, are asked for and found, and this is none:
-        "What is on my plate?" shares a word with number plates, too."""
-        of_a_time = self.query.period is not None and not self._names_subject
-        found = bool(self._listed) if of_a_time else LISTED in self._listed.values()
-        return found and (of_a_time or self._for_tasks) and item.content not in self._listed
-
     def _only_counts(self, item: MemoryItem) -> bool:
         return item.type == COUNT_TYPE and self._names_subject
 
@@ -395,17 +371,11 @@ class Pool:
         evidence = 0.0 if _is_file(item) else LAYER_WEIGHT * (weight - 1)
         evidence += OF_ONESELF * (item.layer == USER_LAYER and self._speaks_of_oneself)
         evidence += PASSING * (item.layer in PASSING_LAYERS and weight < 1)
-        if self._asks_when and item.layer == TASKS and "due" not in item.attributes:
-            evidence += TELLS_NO_TIME
         if period is not None and item.layer in EVENT_LAYERS:
             near = closeness(item.created, period)
             evidence += IN_PERIOD * near * (not self._for_tasks)
-        if period is not None and item.layer in LASTING_LAYERS and self._is_of_time(item):
-            evidence += NAMES_TIME
         if evidence:
             relevance = logistic(log_odds(relevance) + evidence)
-        if self._is_beside_listed(item):
-            relevance = min(relevance, max(self._listed.values()) * BESIDE_LISTED)
         return max(relevance, self._listed.get(item.content, 0.0))
 
 
@@ -414,6 +384,16 @@ def _time_to_come(query: LayerQuery) -> Period | None:
     if query.period is None or query.period.end <= query.now:
         return None
     return Period(max(Asked(query.now).today, query.period.start), query.period.end)
+
+
+def closeness(moment: datetime, period: Period | None) -> float:
+    """1 within the period; outside of it exp(-distance / 3 days) before and exp(-distance / 14
+    days) after it; 0 when there is none."""
+    if period is None:
+        return 0.0
+    before, after = period.start - moment, moment - period.end
+    days = max(before / DAYS_BEFORE, after / DAYS_AFTER, timedelta()) / timedelta(days=1)
+    return math.exp(-days)
 
 
 def _beside_best(item: MemoryItem) -> float:

@@ -1,6 +1,6 @@
 """One ranking of everything that several layers found for a query.
 
-Scores of different layers do not compare, so what was found is scored anew. Six signals count:
+Scores of different layers do not compare, so what was found is scored anew. Five signals count:
 
 * words: BM25, with the statistics of what was found; of a long item that of its best section, and
   of one that brings questions that of the best of its texts. A word that is everywhere, such as the
@@ -8,8 +8,6 @@ Scores of different layers do not compare, so what was found is scored anew. Six
 * relevance: the calibrated probability of each item by itself, which sees meaning too;
 * meaning: the cosine of each item by itself, if it is above 0. Most probabilities are near 0 or 1,
   and of items that are about equally probable it still tells which is nearer;
-* time: when the query speaks of one, how close to it the item was remembered. It is no filter:
-  people tell in the weeks that follow what happened, and remember a date wrongly;
 * session: the other items of the session that an item comes from. What one item says is explained
   by those around it, so an item gains where more of its session was found. A session's evidence is
   its best item, and of each further one the seven tenths of the share before, so that a long
@@ -17,9 +15,9 @@ Scores of different layers do not compare, so what was found is scored anew. Six
 * words of the session: BM25 of what was found of each session, as one text. The words of a question
   are often spread over several turns of one talk.
 
-The signals, and how closeness in time falls, were chosen on all of LoCoMo, so its figures flatter
-them a little; the other constants by leaving out one of its conversations in turn, and near them
-little changes. ``benchmarks/locomo.py`` measures the ranking.
+The signals were chosen on all of LoCoMo, so its figures flatter them a little; the constants by
+leaving out one of its conversations in turn, and near them little changes.
+``benchmarks/locomo.py`` measures the ranking.
 """
 
 from __future__ import annotations
@@ -27,10 +25,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from datetime import datetime, timedelta
 from typing import Final
 
-from router.memory.model import MemoryItem, Period
+from router.memory.model import MemoryItem
 from router.memory.recall.relevance import parts_of
 from router.memory.texts.bm25 import MEMORIES, TEXTBOOK
 from router.memory.texts.questions import questions_of
@@ -42,12 +39,6 @@ MEANING_WEIGHT: Final = 0.5
 """Weight of the cosine, the same whichever conversation of LoCoMo is left out."""
 SESSION_WEIGHT: Final = 0.3
 """Weight of the words of an item's whole session."""
-TIME_WEIGHT: Final = 0.2
-"""Weight of closeness in time."""
-DAYS_BEFORE: Final = 3.0
-DAYS_AFTER: Final = 14.0
-"""Days before and after a period at which closeness has fallen to 1/e: what happened is told in the
-weeks that follow, and hardly ever before."""
 DECAY: Final = 0.7
 """What each further item of a session counts, beside the one before."""
 
@@ -57,12 +48,9 @@ def rank(
     items: Sequence[MemoryItem],
     relevances: Sequence[float],
     cosines: Sequence[float],
-    *,
-    period: Period | None = None,
 ) -> list[float]:
     """How well each item answers the query beside the others, in [0, 1]; 1 for the best. The items
-    are of any layers, in any order, no content twice; the period is that of which the query speaks.
-    """
+    are of any layers, in any order, no content twice."""
     parts = [
         (number, part)
         for number, item in enumerate(items)
@@ -74,11 +62,8 @@ def rank(
         words[number] = max(words[number], share)
     groups = [session_of(item) for item in items]
     own = [
-        word
-        + RELEVANCE_WEIGHT * relevance
-        + MEANING_WEIGHT * max(0.0, cosine)
-        + TIME_WEIGHT * closeness(item.created, period)
-        for word, relevance, cosine, item in zip(words, relevances, cosines, items, strict=True)
+        word + RELEVANCE_WEIGHT * relevance + MEANING_WEIGHT * max(0.0, cosine)
+        for word, relevance, cosine in zip(words, relevances, cosines, strict=True)
     ]
     scores = with_session_evidence(own, groups)
     if any(group is not None for group in groups):
@@ -122,16 +107,6 @@ def with_session_evidence(
 def _keys(groups: Sequence[Hashable | None]) -> list[Hashable]:
     """The groups; an item without one is a group of its own."""
     return [(number,) if group is None else group for number, group in enumerate(groups)]
-
-
-def closeness(moment: datetime, period: Period | None) -> float:
-    """1 within the period; outside of it exp(-distance / 3 days) before and exp(-distance / 14
-    days) after it; 0 when there is none."""
-    if period is None:
-        return 0.0
-    before, after = period.start - moment, moment - period.end
-    days = max(before / DAYS_BEFORE, after / DAYS_AFTER, timedelta()) / timedelta(days=1)
-    return math.exp(-days)
 
 
 def session_of(item: MemoryItem) -> str | None:

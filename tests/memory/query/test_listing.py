@@ -8,8 +8,6 @@ from memory.remembered import NOW, ask
 from router.memory.query.listing import (
     asks_for_kind,
     asks_for_tasks,
-    asks_what_was_in_use,
-    asks_when,
     is_keyword,
     names_no_subject,
 )
@@ -26,22 +24,6 @@ def test_bare_keywords_are_known(text: str) -> None:
 )
 def test_questions_and_sentences_are_no_keywords(text: str) -> None:
     assert not is_keyword(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "asks"),
-    [
-        ("When does my passport expire?", True),
-        ("until when is it valid", True),
-        ("On which day is the audit?", True),
-        ("How long is the guarantee?", True),
-        ("What do I do when the heating fails?", False),
-        ("Whenever", False),
-        ("How much is the rent?", False),
-    ],
-)
-def test_a_query_for_a_time_is_known(text: str, asks: bool) -> None:
-    assert asks_when(text) is asks
 
 
 def test_a_query_for_whatever_there_was_names_no_subject() -> None:
@@ -71,13 +53,6 @@ def test_without_a_time_they_are_one() -> None:
 @pytest.mark.parametrize("text", ["How do I get to work?", "When do I finish work?"])
 def test_the_work_that_somebody_goes_to_is_a_subject(text: str) -> None:
     assert not names_no_subject(rewrite(text, now=NOW))
-
-
-def test_a_query_for_whatever_was_in_use_then_is_known() -> None:
-    assert asks_what_was_in_use(ask("What did we use in January?"))
-    assert not asks_what_was_in_use(ask("Which database did we use in January?"))
-    assert not asks_what_was_in_use(ask("What do we use?"))
-    assert not asks_what_was_in_use(ask("What did we do in January?"))
 
 
 @pytest.mark.parametrize(

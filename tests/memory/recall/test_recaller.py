@@ -383,21 +383,6 @@ async def test_what_was_replaced_is_found_by_the_name_of_what_replaced_it() -> N
     assert now.items == ()
 
 
-async def test_a_question_for_what_was_in_use_then_is_answered_by_what_has_been_replaced() -> None:
-    project = LoopLayer("project")
-    project.items = [
-        remembered("project", "0.011 our database is Postgres", days_old=400),
-        remembered("project", "0.01 we moved the database from Postgres to MySQL", days_old=8),
-        remembered("project", "0.012 the mascot is a heron", days_old=400),
-    ]
-    async with recalling(LoopLayer("session"), project) as recall:
-        then = await recall.answer("What did we use last year?")
-        now = await recall.answer("What do we use?")
-    assert contents(then)[0] == "0.011 our database is Postgres"
-    assert then.confidence > 0.5
-    assert now.items == ()
-
-
 async def test_what_held_in_a_period_is_found_though_a_period_asks_for_events_first() -> None:
     project = LoopLayer("project")
     project.items = [
