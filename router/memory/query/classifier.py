@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from router.errors import ConfigurationError
 from router.memory.model import MAX_QUERY_CHARACTERS, Classification, LayerSpec, QueryType
-from router.memory.query.cues import cues, second_question
+from router.memory.query.cues import cues
 from router.memory.query.routing_table import MAX_LAYERS, RoutingTable, overridden
 from router.numeric import logistic
 from router.request import check_text
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 READ_SHARE: Final = 0.05
 """A layer is read when at least this share of the probability speaks for it."""
-SECOND_QUESTION_SHARE: Final = 0.3
-"""What the second of two questions counts for by itself, beside the query as a whole."""
-
 PLUGIN_SLOPE: Final = 24.0
 PLUGIN_INTERCEPT: Final = -9.1
 """P(a plugged-in layer is wanted) as a logistic function of the cosine between the query and the
@@ -132,9 +129,9 @@ class _LocalClassifier:
 
     def _chosen(self, query: str) -> _ChosenLayers:
         """The layers to read for a query, and what they were chosen by."""
-        import numpy as np
-
-        found, vector, shares = self._read(query)
+        found = cues(query)
+        vector = self._encoder.encode([query])[0]
+        shares = self._model.probabilities(found, vector)
         plugged, rest = self._plugged(vector)
         best, share = self._model.likeliest_layer(shares)
         confidence = rest * self._model.confidence_of(share)
@@ -144,22 +141,13 @@ class _LocalClassifier:
         elif best is None:
             return _ChosenLayers(found, shares, plugged, evidence, (), confidence)
 
-        together = shares
-        if second := second_question(query):
-            together = np.maximum(shares, SECOND_QUESTION_SHARE * self._read(second)[-1])
-        for likely, routed in zip(together.tolist(), self._routes, strict=True):
+        for likely, routed in zip(shares.tolist(), self._routes, strict=True):
             for destination in routed:
                 evidence[destination] += rest * likely
         for name, likely in plugged.items():
             evidence[QueryType.GENERAL, name] += likely
         layers = self._layers(evidence)
         return _ChosenLayers(found, shares, plugged, evidence, layers, confidence)
-
-    def _read(self, text: str) -> tuple[dict[str, str], NDArray[np.float32], NDArray[np.float32]]:
-        """A text's cues, its vector, and the share of each kind."""
-        found = cues(text)
-        vector = self._encoder.encode([text])[0]
-        return found, vector, self._model.probabilities(found, vector)
 
     def _plugged(self, vector: NDArray[np.float32]) -> tuple[dict[str, float], float]:
         """How likely each plugged-in layer is wanted, and how likely none of them is."""

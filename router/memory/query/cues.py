@@ -16,7 +16,6 @@ Words are whole words: "elastic" holds no "last", "causes" no "uses", "update" n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -65,11 +64,6 @@ _AUXILIARIES: Final = {
 _PAST: Final = word_set("did was were had went")
 _PAST_ENDING_LETTERS: Final = 5
 """From this length on a word in "-ed" is taken for a past form."""
-_SECOND: Final = re.compile(
-    r"\w[?.,;]?\s+(?:and|but|then)\s+(?=(?:also\s+)?"
-    rf"(?:{'|'.join(sorted(_QUESTION_WORDS | _AUXILIARIES.keys()))}|tell|show|give|list|remind)\b)",
-    re.IGNORECASE,
-)
 
 
 def cues(text: str) -> dict[str, str]:
@@ -94,12 +88,6 @@ def cues(text: str) -> dict[str, str]:
 def classes_of(words: Iterable[str]) -> set[str]:
     """The classes that some words are in, such as ``<owner>``."""
     return {name for word in words for name in _CLASSES_OF.get(stem(word), ())}
-
-
-def second_question(text: str) -> str | None:
-    """What is asked in the second place: "and what uses it?"; None when one thing is asked."""
-    match = _SECOND.search(text)
-    return text[match.end() :] if match else None
 
 
 def _add_grammar(found: dict[str, str], words: list[str], *, asks: bool) -> None:

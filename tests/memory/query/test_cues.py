@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from router.memory.query.cues import cues, second_question
+from router.memory.query.cues import cues
 
 
 @pytest.mark.parametrize(
@@ -39,16 +39,3 @@ def test_a_part_of_a_word_is_no_cue(text: str, cue: str) -> None:
 
 def test_a_cue_knows_the_words_that_it_stands_for() -> None:
     assert cues("What depends on it?")["what+depend"] == "what depends"
-
-
-@pytest.mark.parametrize(
-    ("text", "second"),
-    [
-        ("Who signed it, and what does it cover?", "what does it cover?"),
-        ("Who owns it and when is it due", "when is it due"),
-        ("salt and pepper", None),
-        ("Who owns it?", None),
-    ],
-)
-def test_the_second_question_of_a_query_is_found(text: str, second: str | None) -> None:
-    assert second_question(text) == second
