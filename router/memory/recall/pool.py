@@ -15,7 +15,7 @@
 * Of two memories about one matter the one that holds at the time asked about comes first
   (``updates.py``). One that is marked as superseded is shown only to who asks for the past, and
   what has superseded it is at least as relevant. "What did we use before MySQL?" is answered by
-  what the memory about MySQL has replaced, which is relevant with probability ``LISTED``.
+  what the memory about MySQL has replaced, which is as relevant as that.
 * If the query asks for relations, what the layer ``graph`` reached from a relevant item is
   relevant, too. An entity that the query names and that no item is about counts as a relevant item,
   for items that state a relation such as the query asks for: "Who owns Redis?" is not answered by
@@ -43,7 +43,6 @@ from router.memory.query.listing import (
     asks_for_tasks,
     names_no_subject,
 )
-from router.memory.query.past import followed_by
 from router.memory.query.periods import Asked
 from router.memory.query.rewrite import in_first_person
 from router.memory.query.time_expressions import planned_times
@@ -207,11 +206,7 @@ class Pool:
         }
         self._follow_relations(judged)
         self._follow_replacements(judged)
-        successor = followed_by(self.query.text)
-        following = {
-            content for content in judged if successor and successor <= words_of(content).bag.keys()
-        }
-        held = self._follow_updates(judged, following)
+        held = self._follow_updates(judged)
         scores = self._scores(list(judged.values()))
         self._prefer_what_holds(scores, judged)
         for item, update in held:
@@ -220,15 +215,6 @@ class Pool:
             if scores.keys() >= {*both}:
                 low, high = sorted(scores[content] for content in both)
                 scores |= dict.fromkeys(both, min(low, JUST_BELOW * high)) | {item.content: high}
-        # What has been replaced by what the query names comes before all that only names it.
-        asked_for = {
-            item.content
-            for item, update in held
-            if item is update.older and update.newer.content in following
-        }
-        if asked_for & scores.keys():
-            most = max(scores.values())
-            scores = {c: most if c in asked_for else JUST_BELOW * scores[c] for c in scores}
         for content in scores:
             if self._only_counts(judged[content].item):
                 scores[content] = 0.0
@@ -280,24 +266,20 @@ class Pool:
         if likeliest != first:
             scores[likeliest], scores[first] = scores[first], JUST_BELOW * scores[first]
 
-    def _follow_updates(
-        self, judged: dict[str, RecalledItem], following: set[str]
-    ) -> list[tuple[MemoryItem, Update]]:
-        """Raise what held at the time asked about, and give it with the update that it is part of.
-        ``following`` are the contents that name what the query says came afterwards."""
+    def _follow_updates(self, judged: dict[str, RecalledItem]) -> list[tuple[MemoryItem, Update]]:
+        """Raise what held at the time asked about; each with the update that it is part of."""
         self.updates = updates_among(
             [one.item for one in judged.values()],
             lambda item: (
                 max(judged[item.content].relevance, self._judged[item.content].relevance)
                 >= RELEVANCE_FLOOR
-                or item.content in following
             ),
         )
         pairs = [(held_then(update, self.query), update) for update in self.updates]
         for held, update in pairs:
             # What replaced an answer is one, though it may share fewer words with the question.
             other = update.older if held is update.newer else update.newer
-            least = max(judged[other.content].relevance, LISTED * (other.content in following))
+            least = judged[other.content].relevance
             if held is update.older and self._existed_by_then(held):
                 # Its layer, which holds what lasts, says nothing against what held once.
                 least = max(least, self._judged[held.content].relevance)

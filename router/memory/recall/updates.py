@@ -7,12 +7,12 @@ the same layer and scope
 
 * if both give one attribute of one subject, and each another value (``frames.py``); where two such
   statements speak of two subjects, nothing is replaced;
-* if it speaks of a change ("moved", "instead", but not "now"), of the same person, and not of a plan, and the two
-  share at least ``SHARED_BY_CHANGE`` of the words of the shorter one. Related words count, numbers
-  and words of change do not. They must also begin with the same matter, or hold related words, or
-  the later one names what was replaced ("from Perl"). If the word of change is itself the related
-  one ("I moved to Hamburg" after "I live in Berlin"), the words of the earlier one count, unless
-  both are of one person.
+* if it speaks of a change ("moved", "instead", but not "now"), of the same person, and not of a
+  plan, and the two share at least ``SHARED_BY_CHANGE`` of the words of the shorter one. Related
+  words count, numbers and words of change do not. They must also begin with the same matter, or
+  hold related words, or the later one names what was replaced ("from Perl"). If the word of change
+  is itself the related one ("I moved to Hamburg" after "I live in Berlin"), the words of the
+  earlier one count, unless both are of one person.
 
 That both name one person, "the user", "my wife" or a name that they begin with, is no shared word,
 and where they begin with two names, nothing is replaced, unless the later one names the other, too.
