@@ -20,7 +20,7 @@ from router.memory.model import Period
 from router.memory.query.periods import (
     INSTANT,
     WEEKEND,
-    Asked,
+    ReferenceTime,
     calendar_unit,
     day_of_month,
     days_from,
@@ -60,16 +60,16 @@ class Form:
     """A way to write a time, as a regular expression, and how to read its groups."""
 
     pattern: str
-    read: Callable[[re.Match[str], Asked], Period | None]
+    read: Callable[[re.Match[str], ReferenceTime], Period | None]
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
         return re.compile(rf"(?:{self.pattern}){_ENDS}", re.IGNORECASE)
 
-    def at(self, text: str, start: int, asked: Asked) -> Expression | None:
+    def at(self, text: str, start: int, reference: ReferenceTime) -> Expression | None:
         """What begins at a place of the text, in this form."""
         match = self._compiled.match(text, start)
-        period = match and checked(self.read, match, asked)
+        period = match and checked(self.read, match, reference)
         return Expression(period, match.span()) if match and period else None
 
 
@@ -150,15 +150,15 @@ def _said(match: re.Match[str], name: str) -> str:
 
 
 def _yearly(
-    match: re.Match[str], asked: Asked, of_year: Callable[[datetime], Period]
+    match: re.Match[str], reference: ReferenceTime, of_year: Callable[[datetime], Period]
 ) -> Period | None:
     """What every year has, of the year that a match names."""
-    return of_each_year(asked, of_year, year=_said(match, "year"), which=_said(match, "which"))
+    return of_each_year(reference, of_year, year=_said(match, "year"), which=_said(match, "which"))
 
 
-def _piece(match: re.Match[str], asked: Asked) -> Period | None:
+def _piece(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     """A piece of a longer time: "the first week of May", "the end of the year", "late July"."""
-    whole = _read(_WHOLES, match["whole"], asked)
+    whole = _read(_WHOLES, match["whole"], reference)
     if whole is None:
         return None
     start, end = whole.start, whole.end
@@ -196,14 +196,14 @@ def _ordinal(word: str) -> int:
     return _DAYS.index(word) + 1
 
 
-def _quarter(match: re.Match[str], asked: Asked) -> Period | None:
+def _quarter(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     """A quarter of the calendar year, such as Q3 or "the first quarter of 2026"."""
     named = _said(match, "quarter")
     month = 3 * (int(named) if named.isdecimal() else _ordinal(named)) - 2
-    return _yearly(match, asked, lambda first: months_from(first.replace(month=month), 3))
+    return _yearly(match, reference, lambda first: months_from(first.replace(month=month), 3))
 
 
-def _days_of_month(match: re.Match[str], asked: Asked) -> Period | None:
+def _days_of_month(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     """ "Between 3 and 5 November": two days of one month."""
     month, first, last = _month_number(match), int(match["day"]), int(match["until"])
 
@@ -211,7 +211,7 @@ def _days_of_month(match: re.Match[str], asked: Asked) -> Period | None:
         start = january.replace(month=month, day=first)
         return Period(start, start.replace(day=last) + timedelta(days=1))
 
-    return _yearly(match, asked, of_year) if last >= first else None
+    return _yearly(match, reference, of_year) if last >= first else None
 
 
 def _month_number(match: re.Match[str]) -> int:
@@ -219,66 +219,68 @@ def _month_number(match: re.Match[str]) -> int:
     return next(n for n, month in enumerate(_MONTHS, start=1) if month[:3] == name)
 
 
-def _calendar_day(match: re.Match[str], asked: Asked) -> Period | None:
+def _calendar_day(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     ordinal = _said(match, "ordinal")
     is_plain = not match["year"] and not match["th"] and not ordinal
     if is_plain and match["month"] in ("may", "march"):
         return None  # "8 may fail"
     month, day = _month_number(match), _ordinal(ordinal) if ordinal else int(match["day"])
-    return _yearly(match, asked, lambda first: days_from(first.replace(month=month, day=day), 1))
+    return _yearly(
+        match, reference, lambda first: days_from(first.replace(month=month, day=day), 1)
+    )
 
 
-def _iso_day(match: re.Match[str], asked: Asked) -> Period:
+def _iso_day(match: re.Match[str], reference: ReferenceTime) -> Period:
     year, month, day = int(match["year"]), int(match["number"]), int(match["day"])
-    return days_from(asked.today.replace(year=year, month=month, day=day), 1)
+    return days_from(reference.today.replace(year=year, month=month, day=day), 1)
 
 
-def _slashed_day(match: re.Match[str], asked: Asked) -> Period | None:
+def _slashed_day(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     """ "03/28/2026" or "28/03/2026". Which is the month in "03/04/2026" nobody can say."""
     month, day = sorted((int(match["one"]), int(match["other"])))
     if day <= 12 and day != month:
         return None
-    return days_from(asked.today.replace(year=int(match["year"]), month=month, day=day), 1)
+    return days_from(reference.today.replace(year=int(match["year"]), month=month, day=day), 1)
 
 
-def _feast(match: re.Match[str], asked: Asked) -> Period | None:
+def _feast(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     name = _said(match, "feast").replace("\u2019", "'")
     if name in _FEASTS:
         month, day = _FEASTS[name]
         return _yearly(
-            match, asked, lambda first: days_from(first.replace(month=month, day=day), 1)
+            match, reference, lambda first: days_from(first.replace(month=month, day=day), 1)
         )
     shift, days = _EASTER_FEASTS[name]
     return _yearly(
-        match, asked, lambda first: days_from(easter(first) + timedelta(days=shift), days)
+        match, reference, lambda first: days_from(easter(first) + timedelta(days=shift), days)
     )
 
 
-def _day_of_month(match: re.Match[str], asked: Asked) -> Period | None:
+def _day_of_month(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     """ "The 5th", of the month that is named, or the nearest."""
     day, which = int(match["day"]), _said(match, "which")
     if not which:
-        return day_of_month(asked, day)
-    return days_from(calendar_unit(asked, "month", _SHIFTS[which]).start.replace(day=day), 1)
+        return day_of_month(reference, day)
+    return days_from(calendar_unit(reference, "month", _SHIFTS[which]).start.replace(day=day), 1)
 
 
-def _month(match: re.Match[str], asked: Asked) -> Period | None:
+def _month(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     month = _month_number(match)
-    return _yearly(match, asked, lambda first: months_from(first.replace(month=month), 1))
+    return _yearly(match, reference, lambda first: months_from(first.replace(month=month), 1))
 
 
-def _season(match: re.Match[str], asked: Asked) -> Period | None:
+def _season(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     month = _SEASONS[_said(match, "season")]
-    return _yearly(match, asked, lambda first: months_from(first.replace(month=month), 3))
+    return _yearly(match, reference, lambda first: months_from(first.replace(month=month), 3))
 
 
-def _year(match: re.Match[str], asked: Asked) -> Period | None:
-    return _yearly(match, asked, lambda first: months_from(first, 12))
+def _year(match: re.Match[str], reference: ReferenceTime) -> Period | None:
+    return _yearly(match, reference, lambda first: months_from(first, 12))
 
 
-def _named_day(match: re.Match[str], asked: Asked) -> Period:
+def _named_day(match: re.Match[str], reference: ReferenceTime) -> Period:
     shift = {"last": -1, "yesterday": -1, "tomorrow": 1}.get(_said(match, "named"), 0)
-    return _part_of(asked.today + timedelta(days=shift), match)
+    return _part_of(reference.today + timedelta(days=shift), match)
 
 
 def _part_of(day: datetime, match: re.Match[str]) -> Period:
@@ -287,9 +289,9 @@ def _part_of(day: datetime, match: re.Match[str]) -> Period:
     return Period(day + timedelta(hours=start), day + timedelta(hours=end))
 
 
-def _weekday(match: re.Match[str], asked: Asked) -> Period:
+def _weekday(match: re.Match[str], reference: ReferenceTime) -> Period:
     number = _WEEKDAYS.index(_said(match, "weekday"))
-    return _part_of(nearest_weekday(asked, number, _said(match, "which")), match)
+    return _part_of(nearest_weekday(reference, number, _said(match, "which")), match)
 
 
 _SHIFTS: Final = {
@@ -304,52 +306,54 @@ _SHIFTS: Final = {
 }
 
 
-def _calendar_unit(match: re.Match[str], asked: Asked) -> Period:
-    return calendar_unit(asked, _said(match, "unit"), _SHIFTS[_said(match, "which")])
+def _calendar_unit(match: re.Match[str], reference: ReferenceTime) -> Period:
+    return calendar_unit(reference, _said(match, "unit"), _SHIFTS[_said(match, "which")])
 
 
-def _weekday_of_week(match: re.Match[str], asked: Asked) -> Period:
+def _weekday_of_week(match: re.Match[str], reference: ReferenceTime) -> Period:
     """ "Tuesday of last week"."""
     number, shift = _WEEKDAYS.index(_said(match, "weekday")), _SHIFTS[_said(match, "which")]
-    return days_from(weekday_of_week(asked, number, shift), 1)
+    return days_from(weekday_of_week(reference, number, shift), 1)
 
 
-def _rest_of_unit(match: re.Match[str], asked: Asked) -> Period:
+def _rest_of_unit(match: re.Match[str], reference: ReferenceTime) -> Period:
     """ "Earlier this month", "later this week"."""
-    whole = _calendar_unit(match, asked)
+    whole = _calendar_unit(match, reference)
     if _said(match, "rest") == "earlier":
-        return Period(whole.start, asked.now + INSTANT)
-    return Period(asked.now, whole.end)
+        return Period(whole.start, reference.now + INSTANT)
+    return Period(reference.now, whole.end)
 
 
-def _next_units(match: re.Match[str], asked: Asked) -> Period | None:
+def _next_units(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     """The next so many units."""
-    return Period(asked.now, asked.now + _length_in(match))
+    return Period(reference.now, reference.now + _length_in(match))
 
 
-def _units_ahead(match: re.Match[str], asked: Asked) -> Period | None:
+def _units_ahead(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     """ "In two weeks", which may also say how long something took: the sentence must look ahead."""
-    return _next_units(match, asked) if asked.ahead else None
+    return _next_units(match, reference) if reference.ahead else None
 
 
-def _last_units(match: re.Match[str], asked: Asked) -> Period:
+def _last_units(match: re.Match[str], reference: ReferenceTime) -> Period:
     """The last so many units, or the last one, up to now."""
-    return Period(asked.now - _length_in(match), asked.now + INSTANT)
+    return Period(reference.now - _length_in(match), reference.now + INSTANT)
 
 
-def _ago(match: re.Match[str], asked: Asked) -> Period:
+def _ago(match: re.Match[str], reference: ReferenceTime) -> Period:
     """Around a time so long ago, as exactly as it was said: "three days ago" is a day, "three
     hours ago" an hour and a half before and after, "a few days ago" one to six days ago."""
     count, unit = number_in(match["count"]), _said(match, "unit")
     if _said(match, "count") in _VAGUE:
-        return Period(asked.now - 2 * _length_in(match), asked.now - length_of(unit) + INSTANT)
+        return Period(
+            reference.now - 2 * _length_in(match), reference.now - length_of(unit) + INSTANT
+        )
     if unit == "day":
-        return days_from(asked.today - _length_in(match), 1)
+        return days_from(reference.today - _length_in(match), 1)
     if unit in ("fortnight", "week"):
-        return days_from(asked.today - _length_in(match) - timedelta(days=3), 7)
+        return days_from(reference.today - _length_in(match) - timedelta(days=3), 7)
     if unit in ("month", "year"):
-        return calendar_unit(asked, unit, -count)
-    return Period(asked.now - 1.5 * _length_in(match), asked.now - 0.5 * _length_in(match))
+        return calendar_unit(reference, unit, -count)
+    return Period(reference.now - 1.5 * _length_in(match), reference.now - 0.5 * _length_in(match))
 
 
 def _length_in(match: re.Match[str]) -> timedelta:
@@ -487,33 +491,33 @@ _SPANS: Final = (
 _VAGUE_DATES: Final = (
     Form(
         r"recently|lately|other\s+day",
-        lambda _, asked: Period(asked.now - _LATELY, asked.now + INSTANT),
+        lambda _, reference: Period(reference.now - _LATELY, reference.now + INSTANT),
     ),
     Form(
         r"just\s+now|a\s+moment\s+ago",
-        lambda _, asked: Period(asked.now - timedelta(hours=1), asked.now + INSTANT),
+        lambda _, reference: Period(reference.now - timedelta(hours=1), reference.now + INSTANT),
     ),
 )
 
 
-def _read(forms: Iterable[Form], text: str, asked: Asked) -> Period | None:
+def _read(forms: Iterable[Form], text: str, reference: ReferenceTime) -> Period | None:
     """What a text means that one of the forms matches as a whole."""
     for form in forms:
-        found = form.at(text, 0, asked)
+        found = form.at(text, 0, reference)
         if found is not None and found.span[1] == len(text):
             return found.period
     return None
 
 
 def date_at(
-    text: str, start: int, asked: Asked, forms: Iterable[Form] = ALL_DATES
+    text: str, start: int, reference: ReferenceTime, forms: Iterable[Form] = ALL_DATES
 ) -> Expression | None:
     """The longest date that begins at a place of the text."""
-    found = [date for form in forms if (date := form.at(text, start, asked))]
+    found = [date for form in forms if (date := form.at(text, start, reference))]
     return max(found, key=lambda date: date.span[1], default=None)
 
 
-def dates_in(text: str, asked: Asked) -> Iterator[Expression]:
+def dates_in(text: str, reference: ReferenceTime) -> Iterator[Expression]:
     """The dates of a text in order, each with its preposition; where several begin at one place,
     the longest. None is within another."""
     end = 0
@@ -524,7 +528,7 @@ def dates_in(text: str, asked: Asked) -> Iterator[Expression]:
         found = []
         for lead, forms in _SINGLES:
             begins = lead.search(before)
-            date = begins and date_at(text, word.start(), asked, forms)
+            date = begins and date_at(text, word.start(), reference, forms)
             if begins and date:
                 start = word.start() - len(begins[0])
                 found.append(Expression(date.period, (start, date.span[1])))
@@ -560,7 +564,7 @@ _SINGLES: Final = (
     (_lead(r"(?:(?:in|within|over|during|for|from)\s+)?(?:the\s+)?"), _SPANS),
     (
         _lead(r"(?:over|during|on|at)\s+the\s+"),
-        (Form("weekend", lambda _, asked: latest_weekend(asked)),),
+        (Form("weekend", lambda _, reference: latest_weekend(reference)),),
     ),
     (_lead(r"(?:between|from|on)\s+(?:the\s+)?"), _TWO_DAYS),
     (_lead(r"over\s+(?:the\s+)?"), (Form(_SEASON, _season),)),

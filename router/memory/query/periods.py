@@ -24,7 +24,7 @@ _YEARS_LOOKED_AT: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReferenceTime:
     """When the question was put, and whether it looks ahead."""
 
     now: datetime
@@ -51,7 +51,11 @@ def shifted(first: datetime, months: int) -> datetime:
 
 
 def of_each_year(
-    asked: Asked, of_year: Callable[[datetime], Period], *, year: str = "", which: str = ""
+    reference: ReferenceTime,
+    of_year: Callable[[datetime], Period],
+    *,
+    year: str = "",
+    which: str = "",
 ) -> Period | None:
     """Of what every year has: that of the year named, or the "last", "this" or "next" one.
     Otherwise the latest that has begun, or the first that is not over for who looks ahead.
@@ -59,7 +63,7 @@ def of_each_year(
     Args:
         of_year: what the year has that begins on a day.
     """
-    first = asked.today.replace(month=1, day=1)
+    first = reference.today.replace(month=1, day=1)
     if year:
         return of_year(first.replace(year=int(year)))
 
@@ -69,60 +73,62 @@ def of_each_year(
                 yield of_year(first.replace(year=first.year + shift))
 
     if which == "next":
-        found = (period for period in in_turn(0, 1) if period.start > asked.now)
+        found = (period for period in in_turn(0, 1) if period.start > reference.now)
     elif which == "last":
-        found = (period for period in in_turn(0, -1) if period.end <= asked.now)
-    elif which == "this" or asked.ahead:
-        found = (period for period in in_turn(-1, 1) if period.end > asked.now)
+        found = (period for period in in_turn(0, -1) if period.end <= reference.now)
+    elif which == "this" or reference.ahead:
+        found = (period for period in in_turn(-1, 1) if period.end > reference.now)
     else:
-        found = (period for period in in_turn(0, -1) if period.start <= asked.now)
+        found = (period for period in in_turn(0, -1) if period.start <= reference.now)
     return next(found, None)
 
 
-def day_of_month(asked: Asked, day: int) -> Period | None:
+def day_of_month(reference: ReferenceTime, day: int) -> Period | None:
     """The latest such day that has come, or the next one for who looks ahead."""
-    first = asked.today.replace(day=1)
-    for months in (0, 1, 2) if asked.ahead else (0, -1, -2):
+    first = reference.today.replace(day=1)
+    for months in (0, 1, 2) if reference.ahead else (0, -1, -2):
         month = months_from(shifted(first, months), 1)
         start = month.start + timedelta(days=day - 1)
-        if start < month.end and (start >= asked.today if asked.ahead else start <= asked.now):
+        if start < month.end and (
+            start >= reference.today if reference.ahead else start <= reference.now
+        ):
             return days_from(start, 1)
     return None
 
 
-def weekday_of_week(asked: Asked, weekday: int, weeks: int) -> datetime:
+def weekday_of_week(reference: ReferenceTime, weekday: int, weeks: int) -> datetime:
     """A day of the week that is so many weeks away."""
-    return asked.today + timedelta(days=weekday - asked.today.weekday() + 7 * weeks)
+    return reference.today + timedelta(days=weekday - reference.today.weekday() + 7 * weeks)
 
 
-def nearest_weekday(asked: Asked, weekday: int, which: str) -> datetime:
+def nearest_weekday(reference: ReferenceTime, weekday: int, which: str) -> datetime:
     """The "last", "this" or "next" one, or the latest, or the coming one for who looks ahead."""
-    back = (asked.today.weekday() - weekday) % 7  # 0 is today
+    back = (reference.today.weekday() - weekday) % 7  # 0 is today
     if which == "this":
-        return weekday_of_week(asked, weekday, 0)
+        return weekday_of_week(reference, weekday, 0)
     if which in ("last", "previous"):
         shift = -(back or 7)
-    elif which in ("next", "coming") or asked.ahead:
+    elif which in ("next", "coming") or reference.ahead:
         shift = (7 - back) if back or which else 0
     else:
         shift = -back
-    return asked.today + timedelta(days=shift)
+    return reference.today + timedelta(days=shift)
 
 
-def latest_weekend(asked: Asked) -> Period:
+def latest_weekend(reference: ReferenceTime) -> Period:
     """The latest one that has begun, or the coming one for who looks ahead."""
-    saturday = weekday_of_week(asked, WEEKEND, 0)
-    is_to_come = saturday > asked.now and not asked.ahead
+    saturday = weekday_of_week(reference, WEEKEND, 0)
+    is_to_come = saturday > reference.now and not reference.ahead
     return days_from(saturday - timedelta(weeks=is_to_come), 2)
 
 
-def calendar_unit(asked: Asked, unit: str, shift: int) -> Period:
+def calendar_unit(reference: ReferenceTime, unit: str, shift: int) -> Period:
     """The week, weekend, month, quarter or year that is so many of them away."""
-    today = asked.today
+    today = reference.today
     if unit == "week":
-        return days_from(weekday_of_week(asked, 0, shift), 7)
+        return days_from(weekday_of_week(reference, 0, shift), 7)
     if unit == "weekend":
-        return days_from(weekday_of_week(asked, WEEKEND, shift), 2)
+        return days_from(weekday_of_week(reference, WEEKEND, shift), 2)
     if unit == "month":
         return months_from(shifted(today.replace(day=1), shift), 1)
     if unit == "quarter":

@@ -25,7 +25,7 @@ from router.memory.query.dates import (
     length_of,
     number_in,
 )
-from router.memory.query.periods import INSTANT, Asked, days_from
+from router.memory.query.periods import INSTANT, ReferenceTime, days_from
 
 MAX_PLAN_CHARACTERS: Final = 2_000
 _AROUND: Final = timedelta(days=5)
@@ -49,8 +49,8 @@ def find_period(text: str, now: datetime) -> Expression | None:
     Of several phrases a relation between dates ("between", "since") wins over a single date, and
     otherwise the first one, the longest of those that begin there.
     """
-    asked = Asked(now, ahead=_looks_ahead(text, now))
-    return next(chain(_relations_in(text, asked), dates_in(text, asked)), None)
+    reference = ReferenceTime(now, ahead=_looks_ahead(text, now))
+    return next(chain(_relations_in(text, reference), dates_in(text, reference)), None)
 
 
 def planned_times(text: str, told: datetime) -> tuple[Period, ...]:
@@ -62,26 +62,30 @@ def planned_times(text: str, told: datetime) -> tuple[Period, ...]:
 @lru_cache(4_096)
 def _planned_times(text: str, told: datetime, _: tzinfo | None) -> tuple[Period, ...]:
     # One moment in two time zones is one key, but the days there are not the same.
-    asked = Asked(told, ahead=True)
-    found = [each.period for each in chain(_relations_in(text, asked), dates_in(text, asked))]
+    reference = ReferenceTime(told, ahead=True)
+    found = [
+        each.period for each in chain(_relations_in(text, reference), dates_in(text, reference))
+    ]
     return tuple(
         days_from(period.end - timedelta(days=1), 1) if period.start.year == _EVER.year else period
         for period in found
     )
 
 
-def _relations_in(text: str, asked: Asked) -> Iterator[Expression]:
+def _relations_in(text: str, reference: ReferenceTime) -> Iterator[Expression]:
     """What stands in a relation to dates, such as "since Monday"."""
     for lead in _RANGE.finditer(text):
-        first = date_at(text, lead.end(), asked)
+        first = date_at(text, lead.end(), reference)
         joint = first and _JOINTS[lead["word"].casefold()].match(text, first.span[1])
-        last = joint and date_at(text, joint.end(), asked)
+        last = joint and date_at(text, joint.end(), reference)
         if first and last and (period := checked(_from_to, first.period, last.period)):
             yield Expression(period, (lead.start(), last.span[1]))
     for pattern, read in _RELATIONS:
         for lead in pattern.finditer(text):
-            point = date_at(text, lead.end(), Asked(asked.now) if read is _since else asked)
-            if point and (period := checked(read, lead, point, asked)):
+            point = date_at(
+                text, lead.end(), ReferenceTime(reference.now) if read is _since else reference
+            )
+            if point and (period := checked(read, lead, point, reference)):
                 yield Expression(period, (lead.start(), point.span[1]))
 
 
@@ -94,16 +98,16 @@ def _from_to(first: Period, last: Period) -> Period:
     return Period(first.start if first.start < last.end else _in_year(first.start, -1), last.end)
 
 
-def _since(_: re.Match[str], point: Expression, asked: Asked) -> Period:
-    return Period(point.period.start, max(asked.now + INSTANT, point.period.end))
+def _since(_: re.Match[str], point: Expression, reference: ReferenceTime) -> Period:
+    return Period(point.period.start, max(reference.now + INSTANT, point.period.end))
 
 
-def _after(_: re.Match[str], point: Expression, asked: Asked) -> Period:
-    start, until = point.period.end, asked.now + INSTANT
+def _after(_: re.Match[str], point: Expression, reference: ReferenceTime) -> Period:
+    start, until = point.period.end, reference.now + INSTANT
     return Period(start, until if start < until else _in_year(start, 1))
 
 
-def _beside(lead: re.Match[str], point: Expression, _: Asked) -> Period:
+def _beside(lead: re.Match[str], point: Expression, _: ReferenceTime) -> Period:
     """ "The week before Christmas"; "two weeks after Easter", give or take half a week."""
     start, end = point.period.start, point.period.end
     length = number_in(lead["count"]) * length_of(lead["unit"])
@@ -115,11 +119,11 @@ def _beside(lead: re.Match[str], point: Expression, _: Asked) -> Period:
     return Period(day - margin, day + margin + timedelta(days=1))
 
 
-def _around(_: re.Match[str], point: Expression, __: Asked) -> Period:
+def _around(_: re.Match[str], point: Expression, __: ReferenceTime) -> Period:
     return Period(point.period.start - _AROUND, point.period.end + _AROUND)
 
 
-def _week_of(_: re.Match[str], point: Expression, __: Asked) -> Period | None:
+def _week_of(_: re.Match[str], point: Expression, __: ReferenceTime) -> Period | None:
     """The calendar week that holds a day or a feast."""
     start, end = point.period.start, point.period.end
     if end - start > timedelta(days=4):
@@ -127,12 +131,12 @@ def _week_of(_: re.Match[str], point: Expression, __: Asked) -> Period | None:
     return days_from(start - timedelta(days=start.weekday()), 7)
 
 
-def _until(lead: re.Match[str], point: Expression, asked: Asked) -> Period:
+def _until(lead: re.Match[str], point: Expression, reference: ReferenceTime) -> Period:
     """Before a date, or up to its end."""
     is_end = lead.string[lead.end() :].casefold().startswith("end")
     is_before = lead["word"].casefold() == "before" and not is_end
     end = point.period.start if is_before else point.period.end
-    return Period(_EVER.replace(tzinfo=asked.now.tzinfo), end)
+    return Period(_EVER.replace(tzinfo=reference.now.tzinfo), end)
 
 
 def _looks_ahead(text: str, now: datetime) -> bool:
@@ -141,7 +145,7 @@ def _looks_ahead(text: str, now: datetime) -> bool:
     if _AHEAD.search(text):
         return True
     leads = _UP_TO.finditer(text)
-    up_to = next((lead for lead in leads if date_at(text, lead.end(), Asked(now))), None)
+    up_to = next((lead for lead in leads if date_at(text, lead.end(), ReferenceTime(now))), None)
     return up_to is not None and not _DID.search(_clause_before(up_to))
 
 

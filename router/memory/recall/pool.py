@@ -1,27 +1,26 @@
-"""What was found for one query: how relevant each item is, and which order they are given in.
+"""What was found for one query: how relevant each item is, and in which order the items are given.
 
-* The relevance of an item's text is a probability (``relevance.py``). What its layer and its time
-  say is added to the log-odds.
-* The confidence of an answer is the relevance of its most relevant item. Combining several (1 minus
+* **Relevance.** That of an item's text is a probability (``relevance.py``). What its layer and its
+  time say is added to the log-odds.
+* **Confidence** of an answer is the relevance of its most relevant item. Combining several (1 minus
   the product of the doubts) would need independent errors; one model judges all of them, and ten
   unrelated items of 0.07 each would pass for an answer.
-* A query that names no subject ("Which tasks are overdue?") asks for whatever its layers list, and
-  no word of it need be in an answer. So what a primary layer lists is relevant with probability
-  ``LISTED`` times the layer's weight, if its words do not make it more, and stays in the layer's
-  order. If the query asks for tasks ("What have I finished?"), only the layer of tasks lists, with
-  weight 1.
-* A query that names a kind of memory and nothing else ("What are our conventions?") asks for the
-  newest of the layer of that kind.
-* Of two memories about one matter the one that holds at the time asked about comes first
-  (``updates.py``). One that is marked as superseded is shown only to who asks for the past, and
-  what has superseded it is at least as relevant. "What did we use before MySQL?" is answered by
-  what the memory about MySQL has replaced, which is as relevant as that.
-* If the query asks for relations, what the layer ``graph`` reached from a relevant item is
-  relevant, too. An entity that the query names and that no item is about counts as a relevant item,
-  for items that state a relation such as the query asks for: "Who owns Redis?" is not answered by
-  what uses it.
-* What the layer ``meta`` counts ("semantic: 3 items about Redis") comes last and gives no
-  confidence where the query names a subject. That it counts nothing is no item at all.
+* **Listed items.** A query that names no subject ("Which tasks are overdue?") asks for whatever its
+  layers list, and no word of it need be in an answer. So the relevance of what a primary layer
+  lists is at least ``LISTED_RELEVANCE`` times the layer's weight, and the layer's order stays. If
+  the query asks for tasks ("What have I finished?"), only the layer of tasks lists, with weight 1.
+  A query that names a kind of memory and nothing else ("What are our conventions?") asks for the
+  newest of that kind.
+* **Replacements.** Of two memories about one matter the one that holds at the time asked about
+  comes first (``updates.py``). One that is marked as superseded is shown only to who asks for the
+  past, and what has superseded it is at least as relevant. "What did we use before MySQL?" is
+  answered by what the memory about MySQL has replaced, which is as relevant as that.
+* **Relations.** If the query asks for relations, what the layer ``graph`` reached from a relevant
+  item is relevant, too. An entity that the query names and that no item is about counts as a
+  relevant item, for items that state a relation such as the query asks for: "Who owns Redis?" is
+  not answered by what uses it.
+* **Counts.** What the layer ``meta`` counts ("semantic: 3 items about Redis") comes last and gives
+  no confidence where the query names a subject. That it counts nothing is no item at all.
 
 Copies of one content are one item, with the provenance of all; the copy from the heavier layer
 stays. The list is ordered by similarity (``ranking.py``, which sees the other items found), recency
@@ -43,7 +42,7 @@ from router.memory.query.listing import (
     asks_for_tasks,
     names_no_subject,
 )
-from router.memory.query.periods import Asked
+from router.memory.query.periods import ReferenceTime
 from router.memory.query.rewrite import in_first_person
 from router.memory.query.time_expressions import planned_times
 from router.memory.recall.answers import RecalledItem
@@ -66,46 +65,45 @@ from router.memory.recall.updates import (
 from router.memory.stores.graph import relations_away, states_relation
 from router.memory.stores.rows import TASKS
 from router.memory.texts.contents import without_copies
-from router.memory.texts.words import words_of
 from router.numeric import log_odds, logistic
 from router.result import MEMORY_LAYERS
-from router.text import stems, tokens, word_set
+from router.text import tokens, word_set
 
 RELEVANCE_FLOOR: Final = 0.14
 """Where no item is as relevant, the answer is empty: to miss a memory that bears on the query is
 taken to be six times as bad as to show one that does not. It lies below the default threshold on
 purpose: a doubtful item is shown, and further layers are read."""
-NEAR: Final = 16
-"""Behind an item above the floor follow others down to its relevance divided by this, with a lesser
-score: the best item is sometimes the wrong one. Nothing follows what was listed."""
-BESIDE_BEST: Final = 0.7
-"""The power of an item's relevance, as a share of the best one's, by which its score is multiplied.
-With 1 it decides nearly alone, and the first five sessions of LoCoMo hold less of the evidence;
+MAX_RELEVANCE_RATIO: Final = 16
+"""Where the best item is above the floor, items below the floor follow it, down to its relevance
+divided by this: the best item is sometimes the wrong one. Nothing follows what was listed."""
+RELEVANCE_EXPONENT: Final = 0.7
+"""An item's score is multiplied by its relevance, as a share of the best one's, to this power. With
+1 relevance decides nearly alone, and the first five sessions of LoCoMo hold less of the evidence;
 with 0.5 some answers of ``benchmarks/memory_finding.py`` no longer come first."""
-BESIDE_BEST_IN_SESSION: Final = 0.2
+RELEVANCE_EXPONENT_IN_SESSION: Final = 0.2
 """The same for an item of a session: what one turn of a talk says is explained by those around it,
 and the ranking has counted the relevance of all of them together. Chosen by leaving out one
 conversation of LoCoMo in turn, where the first five sessions of a recall held .9071 of the evidence
 with the other power, and .9096 with this one."""
-LISTED: Final = 0.7
-"""The relevance of what is an answer whatever its words; see the module's text."""
-LAYER_WEIGHT: Final = 1.9
-"""Times what a layer's weight is short of 1, it is taken off the log-odds of what the layer found,
-but not of memory files, which hold knowledge of any kind. This and the next three were fitted
+LISTED_RELEVANCE: Final = 0.7
+"""The least relevance of what a layer lists, and of an entity that the query names."""
+LAYER_WEIGHT_EVIDENCE: Final = 1.9
+"""Log-odds that are taken off what a layer of weight 0 found, and half of it at a weight of 0.5;
+never off memory files, which hold knowledge of any kind. This and the next three were fitted
 together with the coefficients of ``relevance``."""
-OF_ONESELF: Final = 1.0
-"""Log-odds of the layer ``user`` where the query says "I" or "my"."""
-PASSING: Final = -1.0
-"""Log-odds of events and tasks, because most questions ask for what holds; not where their layer is
-what the query asks for first."""
-IN_PERIOD: Final = 4.0
-"""Log-odds of events of the time spoken of; less of those beside it (``closeness``)."""
-BESIDE_RELEVANCE: Final = 0.7
-"""What a difference of relevance, in log-odds, counts against a replacement that is only likely;
+USER_LAYER_EVIDENCE: Final = 1.0
+"""Log-odds that are added to items of the layer ``user`` where the query says "I" or "my"."""
+PASSING_EVIDENCE: Final = -1.0
+"""Log-odds that are added to events and tasks, because most questions ask for what lasts; not where
+their layer is what the query asks for first."""
+IN_PERIOD_EVIDENCE: Final = 4.0
+"""Log-odds that are added to events of the time spoken of, less to those near it."""
+RELEVANCE_AGAINST_REPLACEMENT: Final = 0.7
+"""What a difference of relevance, in log-odds, counts beside the likelihood of a replacement;
 fitted together with the coefficients of ``likelihood_of_replacement``."""
 GRAPH_LAYER: Final = "graph"
-RELATION: Final = 0.7
-"""What reaches an item over relations keeps this share of its relevance at each of them."""
+KEPT_OVER_RELATION: Final = 0.7
+"""The share of a relevance that is passed on over each relation."""
 ASKS_FOR_RELATIONS: Final = 0.5
 """Weight of the layer ``graph`` from which on a query is taken to ask for relations."""
 COUNT_TYPE: Final = "coverage"
@@ -113,16 +111,16 @@ COUNT_TYPE: Final = "coverage"
 PLANNING_LAYER: Final = "planning"
 PLANS_BESIDE_TASKS: Final = 0.5
 """The weight of plans of the time asked for, where tasks are asked for."""
-OF_KIND: Final = 0.65
-"""Times ``LISTED``, the relevance of the newest of a kind that is asked for. It is below the
-default threshold: whether these are conventions nobody has said."""
+KIND_SHARE: Final = 0.65
+"""The weight of a layer whose newest items are asked for by their kind alone. It keeps them below
+the default threshold: whether these are conventions nobody has said."""
 DAYS_BEFORE: Final = 3.0
 DAYS_AFTER: Final = 14.0
 """Days before and after a period at which closeness has fallen to 1/e: what happened is told in the
 weeks that follow, and hardly ever before."""
 EVENT_LAYERS: Final = frozenset({"episodic", "session"})
 PASSING_LAYERS: Final = EVENT_LAYERS | {TASKS}
-LISTING: Final = PASSING_LAYERS | {"governance", COUNTING_LAYER}
+LISTING_LAYERS: Final = PASSING_LAYERS | {"governance", COUNTING_LAYER}
 """Built-in layers that list what they hold of a time or a kind; the others give what is nearest."""
 SIMILARITY_WEIGHT: Final = 0.75
 RECENCY_WEIGHT: Final = 0.05
@@ -131,7 +129,6 @@ FRESH_DAYS: Final = 90.0
 JUST_BELOW: Final = 0.999
 """Times the score of one item, that of another which comes after it."""
 _ONESELF: Final = word_set("i me my mine i'm i've i'd i'll")
-_BESIDE_TIMES: Final = {*stems("in for on at of by during from until till before after the")}
 
 
 class Pool:
@@ -151,7 +148,6 @@ class Pool:
         self._for_tasks = asks_for_tasks(query)
         self._kind = asks_for_kind(query)
         self._to_come = _time_to_come(query)
-        self._when = {*stems(query.text)} - {*stems(query.timeless)} - _BESIDE_TIMES
         self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(in_first_person(query.text)))
 
     def add(self, reports: Sequence[LayerReport]) -> None:
@@ -159,39 +155,37 @@ class Pool:
         new = [item for report in reports for item in report.items if not _is_gap(item)]
         self.items = list(without_copies([*self.items, *new]).values())
 
-    def take_listed(self, reports: Sequence[LayerReport], *, is_first: bool = True) -> None:
+    def note_listed(self, reports: Sequence[LayerReport], *, is_first: bool = True) -> None:
         """Note what layers list for a query that names no subject, or a kind of memory alone."""
         if self._to_come is not None and not self._names_subject:
-            self._take_plans(reports, self._to_come)
+            self._note_plans(reports, self._to_come)
         if self._kind is None and (self._names_subject or not (is_first or self._for_tasks)):
             return
-        lists = {TASKS} if self._for_tasks else LISTING if self._kind is None else {self._kind}
+        lists = (
+            {TASKS} if self._for_tasks else LISTING_LAYERS if self._kind is None else {self._kind}
+        )
         listing = [one for one in reports if one.layer in lists or one.layer not in MEMORY_LAYERS]
         for report in listing:
             weight = (
-                1.0 if self._for_tasks else OF_KIND if self._kind is not None else report.weight
+                1.0 if self._for_tasks else KIND_SHARE if self._kind is not None else report.weight
             )
             for item in report.items:
-                self._listed.setdefault(item.content, LISTED * weight)
+                self._listed.setdefault(item.content, LISTED_RELEVANCE * weight)
 
-    def _take_plans(self, reports: Sequence[LayerReport], to_come: Period) -> None:
+    def _note_plans(self, reports: Sequence[LayerReport], to_come: Period) -> None:
         """Note the plans that are about the time to come that the query speaks of."""
         weight = PLANS_BESIDE_TASKS if self._for_tasks else 1.0
         for report in reports:
             if report.layer == PLANNING_LAYER:
                 plans = [i.content for i in report.items if self._is_planned(i, to_come)]
-                self._listed |= dict.fromkeys(plans, LISTED * weight)
+                self._listed |= dict.fromkeys(plans, LISTED_RELEVANCE * weight)
 
     def _is_planned(self, item: MemoryItem, to_come: Period) -> bool:
         told = item.created.astimezone(self.query.now.tzinfo)
-        return self._is_of_time(item) or any(
+        return any(
             time.start < to_come.end and to_come.start < time.end
             for time in planned_times(item.content, told)
         )
-
-    def _is_of_time(self, item: MemoryItem) -> bool:
-        """Whether an item names the time that the query speaks of."""
-        return bool(self._when) and self._when <= words_of(item.content).bag.keys()
 
     def unjudged(self) -> list[MemoryItem]:
         return [item for item in self.items if item.content not in self._judged]
@@ -236,12 +230,14 @@ class Pool:
         )
         best = max((one.relevance for one in found if not self._only_counts(one.item)), default=0.0)
         others_follow = self._names_subject and self._kind is None and best >= RELEVANCE_FLOOR
-        lowest = min(RELEVANCE_FLOOR, best / NEAR) if others_follow else RELEVANCE_FLOOR
+        lowest = RELEVANCE_FLOOR
+        if others_follow:
+            lowest = min(lowest, best / MAX_RELEVANCE_RATIO)
         return {
             one.item.content: one.relevance
             if one.item.content in self._listed
             else rerank_score(one.item, similarity, self.query.now)
-            * min(1.0, one.relevance / max(RELEVANCE_FLOOR, best)) ** _beside_best(one.item)
+            * min(1.0, one.relevance / max(RELEVANCE_FLOOR, best)) ** _relevance_exponent(one.item)
             for one, similarity in zip(found, similarities, strict=True)
             if one.relevance >= lowest
         }
@@ -260,7 +256,7 @@ class Pool:
                 continue
             likelihood = likelihood_of_replacement(update)
             fits_better = log_odds(other.relevance) - log_odds(given.relevance)
-            odds = likelihood + BESIDE_RELEVANCE * fits_better
+            odds = likelihood + RELEVANCE_AGAINST_REPLACEMENT * fits_better
             if likelihood and odds > best:
                 likeliest, best = content, odds
         if likeliest != first:
@@ -314,7 +310,7 @@ class Pool:
         starts = [judged[content].relevance for content, hops in away.items() if not hops]
         for content, hops in away.items():
             known = starts or states_relation(judged[content].item, self.query.text)
-            reached = max(starts, default=LISTED) * RELATION**hops
+            reached = max(starts, default=LISTED_RELEVANCE) * KEPT_OVER_RELATION**hops
             if hops and known and reached > judged[content].relevance:
                 judged[content] = replace(judged[content], relevance=reached)
 
@@ -350,12 +346,12 @@ class Pool:
         relevance = self._judged[item.content].relevance
         period = self.query.period
         weight = self.weights.get(item.layer, UNLIKELY_WEIGHT)
-        evidence = 0.0 if _is_file(item) else LAYER_WEIGHT * (weight - 1)
-        evidence += OF_ONESELF * (item.layer == USER_LAYER and self._speaks_of_oneself)
-        evidence += PASSING * (item.layer in PASSING_LAYERS and weight < 1)
+        evidence = 0.0 if _is_file(item) else LAYER_WEIGHT_EVIDENCE * (weight - 1)
+        evidence += USER_LAYER_EVIDENCE * (item.layer == USER_LAYER and self._speaks_of_oneself)
+        evidence += PASSING_EVIDENCE * (item.layer in PASSING_LAYERS and weight < 1)
         if period is not None and item.layer in EVENT_LAYERS:
             near = closeness(item.created, period)
-            evidence += IN_PERIOD * near * (not self._for_tasks)
+            evidence += IN_PERIOD_EVIDENCE * near * (not self._for_tasks)
         if evidence:
             relevance = logistic(log_odds(relevance) + evidence)
         return max(relevance, self._listed.get(item.content, 0.0))
@@ -365,7 +361,7 @@ def _time_to_come(query: LayerQuery) -> Period | None:
     """The time that a query speaks of, from today on; None if it is over, or speaks of none."""
     if query.period is None or query.period.end <= query.now:
         return None
-    return Period(max(Asked(query.now).today, query.period.start), query.period.end)
+    return Period(max(ReferenceTime(query.now).today, query.period.start), query.period.end)
 
 
 def closeness(moment: datetime, period: Period | None) -> float:
@@ -378,8 +374,8 @@ def closeness(moment: datetime, period: Period | None) -> float:
     return math.exp(-days)
 
 
-def _beside_best(item: MemoryItem) -> float:
-    return BESIDE_BEST if session_of(item) is None else BESIDE_BEST_IN_SESSION
+def _relevance_exponent(item: MemoryItem) -> float:
+    return RELEVANCE_EXPONENT if session_of(item) is None else RELEVANCE_EXPONENT_IN_SESSION
 
 
 def _is_file(item: MemoryItem) -> bool:

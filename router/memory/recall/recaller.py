@@ -142,7 +142,7 @@ class Recaller:
         pool = Pool(asked)
         pool.weights |= {choice.name: choice.weight for choice in route.secondary}
         pool.weights |= {report.layer: report.weight for report in reports}
-        pool.take_listed(route.results)
+        pool.note_listed(route.results)
         await self._judge(pool, reports)
         path: list[CascadeStep] = []
         left = self._unread(route) if cascade and layers is None else []
@@ -153,7 +153,7 @@ class Recaller:
             turn = LAYERS_A_TURN if len(path) + 1 < max_cascade_depth else len(left)
             names, left = tuple(left[:turn]), left[turn:]
             more = await self._router.read(asked, scope=scope, k=candidates, layers=names)
-            pool.take_listed(more.results, is_first=False)
+            pool.note_listed(more.results, is_first=False)
             await self._judge(pool, more.results)
             path.append(CascadeStep(len(path) + 1, names, before, pool.confidence(k)))
         ranked = pool.ranked

@@ -11,11 +11,11 @@ from memory.remembered import NOW, day
 
 from router.memory.model import Period
 from router.memory.query.dates import dates_in
-from router.memory.query.periods import Asked
+from router.memory.query.periods import ReferenceTime
 
 
 def read(text: str, *, ahead: bool = False, now: datetime = NOW) -> list[Period]:
-    return [found.period for found in dates_in(text, Asked(now, ahead=ahead))]
+    return [found.period for found in dates_in(text, ReferenceTime(now, ahead=ahead))]
 
 
 def period(start: str, end: str) -> Period:

@@ -8,7 +8,7 @@ import pytest
 from memory.remembered import day
 
 from router.memory.model import Period
-from router.memory.query.periods import Asked, days_from, months_from, nth_of, of_each_year
+from router.memory.query.periods import ReferenceTime, days_from, months_from, nth_of, of_each_year
 
 
 def winter(first: datetime) -> Period:
@@ -33,7 +33,7 @@ def winter(first: datetime) -> Period:
 def test_a_winter_is_that_which_is_named_or_the_nearest(
     today: str, which: str, ahead: bool, start: str
 ) -> None:
-    found = of_each_year(Asked(day(today), ahead), winter, which=which)
+    found = of_each_year(ReferenceTime(day(today), ahead), winter, which=which)
     assert found is not None and found.start == day(start)
 
 
@@ -42,12 +42,12 @@ def test_what_only_some_years_have_is_that_of_the_nearest_one(ahead: bool, start
     def leap_day(first: datetime) -> Period:
         return days_from(first.replace(month=2, day=29), 1)
 
-    found = of_each_year(Asked(day("2096-03-01"), ahead), leap_day)
+    found = of_each_year(ReferenceTime(day("2096-03-01"), ahead), leap_day)
     assert found == days_from(day(start), 1)
 
 
 def test_a_day_that_no_year_has_is_none() -> None:
-    asked = Asked(day("2024-05-15"))
+    asked = ReferenceTime(day("2024-05-15"))
     assert of_each_year(asked, lambda first: days_from(first.replace(month=2, day=30), 1)) is None
 
 
@@ -71,5 +71,5 @@ def test_of_a_month_there_are_weeks_weekends_and_weekdays(
 
 def test_what_is_half_over_is_not_over() -> None:
     now = day("2024-07-15") + timedelta(hours=9)
-    found = of_each_year(Asked(now, ahead=True), lambda first: months_from(first, 12))
+    found = of_each_year(ReferenceTime(now, ahead=True), lambda first: months_from(first, 12))
     assert found == Period(day("2024-01-01"), day("2025-01-01"))

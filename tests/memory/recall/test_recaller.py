@@ -27,7 +27,7 @@ from router.errors import InvalidRequest
 from router.memory.model import AnyLayer, LayerStatus, MemoryItem, Scope, ScoreKind
 from router.memory.recall.answers import RecallResult
 from router.memory.recall.memory_router import MemoryRouter
-from router.memory.recall.pool import NEAR, RELEVANCE_FLOOR
+from router.memory.recall.pool import MAX_RELEVANCE_RATIO, RELEVANCE_FLOOR
 from router.memory.recall.recaller import LAYERS_A_TURN, Recaller
 from router.memory.recall.relevance import Judged, Relevance
 from router.memory.recall.weights import LayerWeights
@@ -696,6 +696,6 @@ def test_every_answer_is_bounded_ordered_and_as_confident_as_its_best_item(
     assert len(result.cascade_path) <= depth
     if result.items:
         assert result.confidence >= RELEVANCE_FLOOR
-        assert all(one.relevance >= result.confidence / NEAR for one in result.items)
+        assert all(one.relevance >= result.confidence / MAX_RELEVANCE_RATIO for one in result.items)
     assert result.confidence == max((r.relevance for r in result.items), default=0.0)
     assert all(step.before < threshold for step in result.cascade_path)
