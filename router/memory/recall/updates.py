@@ -17,7 +17,7 @@ the same layer and scope
 That both name one person, "the user", "my wife" or a name that they begin with, is no shared word,
 and where they begin with two names, nothing is replaced, unless the later one names the other, too.
 Of 2,541 statements about the people of LoCoMo, which are nearly all true side by side, some 250
-would be taken to be replaced if names were words; 20 are.
+would be taken to be replaced if names were words; 24 are.
 
 Events, talk and tasks are never replaced: what happened has happened.
 
@@ -63,11 +63,11 @@ SUPERSEDED_BY: Final = "superseded_by"
 SUPERSEDED_AT: Final = "superseded_at"
 """Attribute: when, in ISO 8601."""
 
-_PERHAPS_CHANGED: Final = word_set("now since")
+_PERHAPS_CHANGED: Final = word_set("now")
 """What is now so need not have been otherwise before: it makes a replacement only likely."""
 _CHANGE_WORDS: Final = _PERHAPS_CHANGED | word_set(
     """
-    moved changed switched replaced replaces replace migrated instead anymore
+    since moved changed switched replaced replaces replace migrated instead anymore
     rewritten rewrote ported renamed upgraded gone followed successor bought promoted
     raised lowered deprecated
     """
