@@ -10,17 +10,12 @@ import re
 from typing import Final
 
 _PAST: Final = re.compile(
-    r"\b(?:did\b.* use to|previous(?:ly)?|former(?:ly)?|original(?:ly)?|at first|"
-    r"in the past|back then|history of|(?<!how )(?<!years )(?<!year-)old(?! (?:is|are|was|were)\b)|"
+    r"\b(?:did\b.* use to|(?:I|we|you|he|she|who|that) used to|"
+    r"previous(?:ly)?|former(?:ly)?|original(?:ly)?|at first|in the past|back then|history of|"
+    r"(?<!how )(?<!years )(?<!year-)old(?! (?:is|are|was|were)\b)|"
     r"(?:did|had|was|were)\b.* before)\b",
     re.IGNORECASE,
 )
-_USED_TO: Final = re.compile(
-    r"\b(?:I|we|you|he|she|who|that) used to\b|"
-    r"(?:^|[.?!;])(?:(?!\b(?:am|is|are|be|being|get|what's)\b)[^.?!;])*\bused to\b",
-    re.IGNORECASE,
-)
-"""Not "is used to store", nor "What is Redis used to store?", which say what something is for."""
 _SAYING_SO: Final = re.compile(
     r"\b(?:used? to|previously|formerly|originally|at first|in the past|back then|before)\b",
     re.IGNORECASE,
@@ -29,7 +24,7 @@ _SAYING_SO: Final = re.compile(
 
 def asks_for_past(text: str) -> bool:
     """Whether a query asks for what held once, by its words; a period is not looked for."""
-    return (_PAST.search(text) or _USED_TO.search(text)) is not None
+    return _PAST.search(text) is not None
 
 
 def without_past_words(text: str) -> str:

@@ -20,7 +20,6 @@ from router.memory.query.past import asks_for_past, without_past_words
             "What is the name of the firm where I used to work?",
             "What is the name of the firm where I work?",
         ),
-        ("Who is ill? Ada used to be.", "Who is ill? Ada be."),
     ],
 )
 def test_words_of_the_past_ask_for_it_and_adverbs_are_no_part_of_the_subject(
