@@ -39,7 +39,7 @@ from router.request import names_in
 MAX_PAGE: Final = 1_000
 EXPIRES_AT: Final = "expires_at"
 """Attribute: when an item goes, in ISO 8601."""
-_NEAR: Final = 20
+_COMPARED: Final = 20
 """Items that are compared with a new one."""
 _IMPORT_BATCH: Final = 500
 _ATTEMPTS: Final = 10
@@ -127,7 +127,7 @@ class Records:
         if item.layer not in LASTING_LAYERS:
             return stored, ()
         near = self._store.search(
-            item.layer, item.content[:MAX_QUERY_CHARACTERS], scope=item.scope, k=_NEAR
+            item.layer, item.content[:MAX_QUERY_CHARACTERS], scope=item.scope, k=_COMPARED
         )
         return stored, tuple(
             old for old in near if SUPERSEDED_BY not in old.attributes and replaces(stored, old)

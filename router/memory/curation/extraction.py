@@ -46,7 +46,7 @@ LEAST_QUOTE: Final = 8
 """Characters of a quote; shorter ones stand in any text."""
 SUPPORT: Final = 0.4
 """Share of its content words that a memory must have from its quote."""
-_NEAR: Final = 10
+_COMPARED: Final = 10
 
 _SYSTEM: Final = f"""\
 You find what is worth remembering in a conversation. You are given one JSON document with the field
@@ -164,7 +164,7 @@ async def extract(
                 refused.append(str(error))
                 continue
             near = await in_thread(
-                partial(store.search, made.layer, made.content, scope=made.scope, k=_NEAR)
+                partial(store.search, made.layer, made.content, scope=made.scope, k=_COMPARED)
             )
             known = [*(item.content for item in near), *(p.content for p in proposals.values())]
             if any(_say_the_same(made.content, content) for content in known):

@@ -11,7 +11,7 @@ from router.memory.stores.fusion import at_place
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import EVERYTHING, Filter
 
-POOL: Final = 2
+CANDIDATES_AN_ITEM: Final = 2
 """Items to look at for one that is wanted, before a layer reorders them."""
 
 
@@ -34,7 +34,7 @@ class StoredLayer:
             self.spec.name, query.text, words=search_words(query), scope=scope, k=k
         )
 
-    def _pool(
+    def _candidates(
         self,
         query: LayerQuery,
         *,
@@ -51,7 +51,12 @@ class StoredLayer:
 
         def found(where: Filter) -> Sequence[MemoryItem]:
             return self._store.search(
-                self.spec.name, query.text, words=words, scope=scope, k=POOL * k, where=where
+                self.spec.name,
+                query.text,
+                words=words,
+                scope=scope,
+                k=CANDIDATES_AN_ITEM * k,
+                where=where,
             )
 
         if not prefer:

@@ -24,7 +24,7 @@ class ProceduralLayer(StoredLayer):
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        found = self._pool(query, scope=scope, k=k)
+        found = self._candidates(query, scope=scope, k=k)
         best = reordered(found, lambda score, item: score * (1 + PROVEN * proven(item)), k)
         return [_with_rate(item) for item in best]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
-from router.memory.layers.base import StoredLayer, reordered
-from router.memory.model import LayerQuery, MemoryItem, Period, Scope, TaskStatus, aware
+from router.memory.layers.base import StoredLayer
+from router.memory.model import LayerQuery, MemoryItem, Period, Scope, TaskStatus
 from router.memory.query.listing import (
     BLOCKED,
     TASK_STEMS,
@@ -33,8 +33,6 @@ _CANCELLED: Final = re.compile(
     re.IGNORECASE,
 )
 _OVERDUE: Final = re.compile(r"\b(?:overdue|past due|late|missed)\b", re.IGNORECASE)
-URGENCY: Final = 0.2
-"""How much more a task counts that is due now than one that is due in a year."""
 MAX_OPEN: Final = 1_000
 """Open tasks that are looked through for those that are blocked, or in progress."""
 
@@ -58,17 +56,14 @@ class ProspectiveLayer(StoredLayer):
             tasks = self._store.soonest(self.spec.name, scope=scope, k=most, where=where)
             return [t for t in tasks if only in (None, t.attributes.get("status"))][:k]
         any_status = is_keyword(query.text) and len(subject) == len(query.terms)
-        found = self._pool(
+        return self._candidates(
             query,
             scope=scope,
             k=k,
             words=" ".join(subject),
             where=EVERYTHING if any_status else replace(where, due=None),
             prefer=where if where.due else EVERYTHING,
-        )
-        return reordered(
-            found, lambda score, item: score * (1 + URGENCY * _urgency(item, query.now)), k
-        )
+        )[:k]
 
 
 def _only_status(text: str) -> str | None:
@@ -90,12 +85,3 @@ def _filter(query: LayerQuery) -> Filter:
     if due is None and _OVERDUE.search(query.text):
         due = Period(_BEGINNING, query.now)
     return Filter(status="open", due=due)
-
-
-def _urgency(item: MemoryItem, now: datetime) -> float:
-    """1 for a task that is due, falling to a half within a week; 0 without a date."""
-    due = item.attributes.get("due")
-    if not isinstance(due, str):
-        return 0.0
-    left = aware(datetime.fromisoformat(due)) - now
-    return 1.0 / (1.0 + max(left / timedelta(weeks=1), 0.0))

@@ -32,7 +32,7 @@ class TimedLayer(StoredLayer):
         where = Filter(period=query.period)
         if all(stem(term) in EVENT_STEMS for term in query.terms):
             return self._store.newest(self.spec.name, scope=scope, k=k, where=where)
-        found = self._pool(query, scope=scope, k=k, prefer=where)
+        found = self._candidates(query, scope=scope, k=k, prefer=where)
         recency = recency_shares(found)
         return reordered(
             found, lambda score, item: score + self._recency * recency[item.scope, item.id], k

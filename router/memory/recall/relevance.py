@@ -21,9 +21,9 @@ memories say "I live in Ghent" and "The user lives in Ghent".
 
 A question that an item brings (``texts/questions.py``) is judged in the same way, and something is
 taken off, because two questions are always a little alike. The better one of the content and the
-best question decides, and ``SECOND`` times the evidence of the other is added. Where the other does
-not fit at all, its evidence is below 0; to add nothing there answers more queries about what was
-never saved.
+best question decides, and ``WEAKER_SHARE`` times the evidence of the other is added. Where the
+other does not fit at all, its evidence is below 0; to add nothing there answers more queries about
+what was never saved.
 
 The coefficients were fitted to six people of ``benchmarks/memory_finding.py`` (``develop`` and
 ``held_out``), with and without questions beside the memories. Absent answers were learnt from
@@ -61,23 +61,23 @@ from router.text import STOPWORDS, stem, tokens
 COVERAGE: Final = 4.15
 RELATED: Final = 3.9
 MISSING_NAMES: Final = -1.75
-SECOND: Final = 0.09
-SENTENCE: Final = 0.05
+WEAKER_SHARE: Final = 0.09
+SENTENCE_PENALTY: Final = 0.05
 """What is taken off the cosine of a sentence: of many, one always fits a little better."""
 
 
-class OfMeaning(NamedTuple):
-    """The coefficients that depend on the encoder; ``question`` is what is taken off a question
-    that an item brings."""
+class EncoderCoefficients(NamedTuple):
+    """The coefficients that depend on the encoder; ``question_penalty`` is what is taken off the
+    evidence of a question that an item brings."""
 
     bias: float
     cosine: float
-    question: float
+    question_penalty: float
 
 
-BUNDLED: Final = OfMeaning(bias=-5.75, cosine=7.0, question=1.8)
+BUNDLED: Final = EncoderCoefficients(bias=-5.75, cosine=7.0, question_penalty=1.8)
 """For the bundled encoder, and every one that is not named below."""
-MINILM: Final = OfMeaning(bias=-6.4, cosine=8.0, question=2.6)
+MINILM: Final = EncoderCoefficients(bias=-6.4, cosine=8.0, question_penalty=2.6)
 BY_ENCODER: Final = {onnx_encoder.MINILM: MINILM}
 """By the encoder's identity."""
 
@@ -146,7 +146,7 @@ class Relevance:
         vectors = self._vectors.of(encoded)
         cosines = (vectors[2:] @ vectors[:2].T).max(axis=1)
         for place, cosine in zip(sentences, cosines[len(judged) :], strict=True):
-            cosines[place] = max(cosines[place], cosine - SENTENCE)
+            cosines[place] = max(cosines[place], cosine - SENTENCE_PENALTY)
         is_known = vectors[:2].any()
         meaning = self._meaning
         of_content = [-math.inf] * len(contents)
@@ -160,11 +160,11 @@ class Relevance:
             if place < len(texts):
                 of_content[number] = max(of_content[number], evidence)
             else:
-                evidence -= meaning.question
+                evidence -= meaning.question_penalty
                 of_question[number] = max(of_question.get(number, evidence), evidence)
         for number, evidence in of_question.items():
             lower, higher = sorted((evidence, of_content[number]))
-            of_content[number] = higher + SECOND * lower
+            of_content[number] = higher + WEAKER_SHARE * lower
         return [
             Judged(logistic(meaning.bias + evidence), cosine)
             for evidence, cosine in zip(of_content, nearest, strict=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-DEPTH: Final = 60
+RANK_CONSTANT: Final = 60
 """How slowly a place loses value, as in reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR
 2009), so that a layer can add a ranking of its own."""
 LEXICAL_WEIGHT: Final = 0.6
@@ -35,7 +35,7 @@ def fuse(lexical: Mapping[int, float], semantic: Mapping[int, float]) -> dict[in
 
 def at_place(place: int) -> float:
     """What a place in a ranking is worth; the first is 0."""
-    return 1.0 / (DEPTH + 1 + place)
+    return 1.0 / (RANK_CONSTANT + 1 + place)
 
 
 def best_first(scores: Mapping[int, float]) -> dict[int, float]:

@@ -18,7 +18,7 @@ from router.memory.stores.lexical import index_terms
 from router.memory.stores.spaces import Space, ids_of
 from router.text import STOPWORDS, stems_of, tokens
 
-DEPTH: Final = 2
+MAX_RELATIONS: Final = 2
 """Relations that are followed from what a query names."""
 MAX_NAME_WORDS: Final = 6
 MAX_NAME_CHARACTERS: Final = 400
@@ -58,7 +58,7 @@ def checked_relations(given: AttributeValue) -> tuple[str, ...]:
 def relations_away(item: MemoryItem) -> int | None:
     """How many relations lie between an item that ``MemoryStore.related`` found and the entities
     that the query names; None when only words and meaning found it."""
-    if item.score is None or item.score < 1 / (2 + DEPTH):
+    if item.score is None or item.score < 1 / (2 + MAX_RELATIONS):
         return None
     return round(1 / item.score - 1)
 
@@ -123,11 +123,11 @@ def entities_in(db: Connection, spaces: Sequence[Space], text: str) -> set[str]:
 
 
 def walk(db: Connection, spaces: Sequence[Space], start: set[str]) -> dict[int, int]:
-    """The rows about entities at most ``DEPTH`` relations away, with how many; nearest first."""
+    """The rows about entities up to ``MAX_RELATIONS`` away, with how many; nearest first."""
     rows: dict[int, int] = {}
     seen = set(start)
     frontier = list(start)
-    for hop in range(DEPTH + 1):
+    for hop in range(MAX_RELATIONS + 1):
         if not frontier:
             break
         reached: set[str] = set()

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-POOL: Final = 50
+MIN_CANDIDATES: Final = 50
 """Rows that each side gives to the fusion at least."""
 
 
@@ -299,7 +299,7 @@ class MemoryStore:
         _check_query(text)
         with self._db.reading() as db:
             spaces = visible_spaces(db, scope, [layer])
-            found = find_by_words(db, spaces, text, limit=max(k, POOL), where=where)
+            found = find_by_words(db, spaces, text, limit=max(k, MIN_CANDIDATES), where=where)
             return self._load(db, spaces, found, ScoreKind.BM25, k)
 
     def semantic(
@@ -309,7 +309,9 @@ class MemoryStore:
         _check_query(text)
         with self._db.reading() as db:
             spaces = visible_spaces(db, scope, [layer])
-            found = self._vectors.nearest(db, spaces, text, limit=max(k, POOL), where=where)
+            found = self._vectors.nearest(
+                db, spaces, text, limit=max(k, MIN_CANDIDATES), where=where
+            )
             return self._load(db, spaces, found, ScoreKind.COSINE, k)
 
     def search(
@@ -340,7 +342,7 @@ class MemoryStore:
         """The latest items, latest first, scored by their place."""
         with self._db.reading() as db:
             spaces = visible_spaces(db, scope, [layer])
-            rows = newest_rows(db, spaces, where, k + POOL).tolist()
+            rows = newest_rows(db, spaces, where, k + MIN_CANDIDATES).tolist()
             return self._load(db, spaces, _placed(rows), ScoreKind.FUSED, k)
 
     def soonest(
@@ -360,7 +362,7 @@ class MemoryStore:
                             "SELECT due, row FROM items WHERE space = ? AND "  # noqa: S608
                             f"status IS NOT NULL AND due {missing} AND {condition} "
                             "ORDER BY due LIMIT ?",
-                            (space.id, *values, k + POOL),
+                            (space.id, *values, k + MIN_CANDIDATES),
                         )
                     ]
             rows = [row for _, _, row in sorted(found)]
@@ -374,7 +376,7 @@ class MemoryStore:
         scope: Scope,
         k: int,
     ) -> list[MemoryItem]:
-        """The items about entities that a text names and those at most ``DEPTH`` relations away.
+        """The items about entities that a text names and those up to ``MAX_RELATIONS`` away.
 
         Nearer ones first, scored 1 / (1 + relations) and by words and meaning among equals; then
         what only words and meaning find.
@@ -423,7 +425,7 @@ class MemoryStore:
         k: int,
         where: Filter,
     ) -> dict[int, float]:
-        limit = max(2 * k, POOL)
+        limit = max(2 * k, MIN_CANDIDATES)
         lexical = find_by_words(db, spaces, words, limit=limit, where=where)
         try:
             semantic = self._vectors.nearest(db, spaces, text, limit=limit, where=where)

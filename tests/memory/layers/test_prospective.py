@@ -99,10 +99,3 @@ def test_a_date_without_a_time_is_a_day_of_who_asks(
         assert found("What is due tomorrow?", hour) == ["16"]
         assert found("What was due yesterday?", hour) == ["14"]
         assert found("Anything overdue?", hour) == ["13", "14"]
-
-
-def test_tasks_about_something_are_those_about_it_soonest_first(
-    tasks: MemoryStore, layers: Mapping[str, BlockingLayer]
-) -> None:
-    found = layers["prospective"].search(ask("pending invoice tasks"), scope=EVERYBODY, k=2)
-    assert ids(found) == ["friday", "june"]

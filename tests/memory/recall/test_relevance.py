@@ -16,7 +16,7 @@ from router.memory.recall.relevance import (
     BY_ENCODER,
     MAX_SENTENCES,
     MINILM,
-    OfMeaning,
+    EncoderCoefficients,
     Relevance,
     names_in,
     parts_of,
@@ -122,7 +122,7 @@ def test_minilm_is_surer_of_an_answer_that_shares_no_word_with_the_question(
     ids=["bundled", "minilm", "the files of minilm", "another"],
 )
 def test_what_a_cosine_counts_depends_on_the_encoder(
-    make: Callable[[], Encoder], meaning: OfMeaning
+    make: Callable[[], Encoder], meaning: EncoderCoefficients
 ) -> None:
     encoder = make()
     assert BY_ENCODER.get(encoder.identity, BUNDLED) == meaning
