@@ -12,9 +12,9 @@ from router.memory.layers.base import StoredLayer
 from router.memory.model import LayerQuery, MemoryItem, Period, Scope, TaskStatus
 from router.memory.query.listing import (
     BLOCKED,
+    IN_PROGRESS,
     TASK_STEMS,
     TO_DO,
-    UNDER_WAY,
     is_keyword,
     names_no_subject,
 )
@@ -70,13 +70,13 @@ def _only_status(text: str) -> str | None:
     """Which one of the open statuses a query asks for; None for all of them."""
     if BLOCKED.search(text):
         return TaskStatus.BLOCKED
-    return TaskStatus.IN_PROGRESS if UNDER_WAY.search(text) else None
+    return TaskStatus.IN_PROGRESS if IN_PROGRESS.search(text) else None
 
 
 def _filter(query: LayerQuery) -> Filter:
     due = query.period
     is_for_now = due is None or due.start <= query.now
-    if UNDER_WAY.search(query.text) or (TO_DO.search(query.text) and is_for_now):
+    if IN_PROGRESS.search(query.text) or (TO_DO.search(query.text) and is_for_now):
         due = None  # whenever it is due
     elif _DONE.search(query.text):
         return Filter(status="done", due=due)

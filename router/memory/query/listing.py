@@ -40,7 +40,7 @@ COMING_UP: Final = re.compile(
 BLOCKED: Final = re.compile(
     r"(?<!not )(?<!n['\u2019]t )\b(?:blocked|stuck|paused|on hold)\b", re.IGNORECASE
 )
-UNDER_WAY: Final = re.compile(
+IN_PROGRESS: Final = re.compile(
     r"(?<!not )(?<!n['\u2019]t )\bin progress\b"
     r"|\b(?:am I|are we|I['\u2019]m|we['\u2019]re) (?:\w+ )?working on\b",
     re.IGNORECASE,
@@ -56,8 +56,8 @@ META_STEMS: Final = _stems(
 )
 """Words that ask about the memory itself."""
 _TALK_STEMS: Final = _stems("just stop stopped chat conversation session so far recap summarize")
-_ASKING: Final = EVENT_STEMS | TASK_STEMS | META_STEMS | _TALK_STEMS
-_OF_A_TIME: Final = _stems(
+_ASKING_STEMS: Final = EVENT_STEMS | TASK_STEMS | META_STEMS | _TALK_STEMS
+_STEMS_WITH_A_TIME: Final = _stems(
     """
     appointment appointments save saved note noted write wrote written down record recorded log
     logged entry took take place occur occurred experience experienced got went wrong right well up
@@ -65,7 +65,7 @@ _OF_A_TIME: Final = _stems(
     """
 )
 """Words that ask for whatever there was, or will be, where a query names a time."""
-_OF_TASKS: Final = _stems(
+_ONLY_TASK_STEMS: Final = _stems(
     """
     task todo due overdue pending reminder deadline upcoming outstanding completed finished closed
     resolved cancel cancelled canceled dropped abandoned blocked plate agenda
@@ -74,13 +74,13 @@ _OF_TASKS: Final = _stems(
 """Words that ask for tasks and for nothing else."""
 _AT_PRESENT: Final = re.compile(r"\b(?:right now|at the moment|at present)\b", re.IGNORECASE)
 """Turns of phrase for now. One word for it, as "currently", is left out of a query's terms."""
-_PLANNED: Final = word_set("planned scheduled")
+_PLANNED_WORDS: Final = word_set("planned scheduled")
 """These ask for tasks where nothing says of what."""
-_TO_WORK: Final = re.compile(
+_GOING_TO_WORK: Final = re.compile(
     r"\b(?:to|begin|start|stop|finish|leave) work\b(?! (?:on|through)\b)", re.IGNORECASE
 )
 """Where somebody goes, and not what is done."""
-_OF_KIND: Final = {
+_LAYER_OF_KIND: Final = {
     word: layer
     for layer, words in {
         "user": "preference habit profile background",
@@ -91,10 +91,12 @@ _OF_KIND: Final = {
     for word in _stems(words)
 }
 """Words that stand for all that a layer holds, where nothing else is asked for."""
-_ABOUT_ONESELF: Final = re.compile(
+_ABOUT_THE_USER: Final = re.compile(
     r"\babout (?:me|myself|the user)\W*$|^\W*who (?:am I|is the user)\W*$", re.IGNORECASE
 )
-_BESIDE_KINDS: Final = META_STEMS | _stems("user myself team company our current important main")
+_STEMS_BESIDE_A_KIND: Final = META_STEMS | _stems(
+    "user myself team company our current important main"
+)
 MAX_KEYWORDS: Final = 5
 
 
@@ -110,8 +112,8 @@ def is_keyword(text: str) -> bool:
 def asks_for_tasks(query: LayerQuery) -> bool:
     """Whether a query asks for tasks, whichever they are: "What is coming up in December?"."""
     return names_no_subject(query) and (
-        any(stem(term) in _OF_TASKS or term in _PLANNED for term in query.terms)
-        or any(asking.search(query.text) for asking in (COMING_UP, BLOCKED, UNDER_WAY, TO_DO))
+        any(stem(term) in _ONLY_TASK_STEMS or term in _PLANNED_WORDS for term in query.terms)
+        or any(asking.search(query.text) for asking in (COMING_UP, BLOCKED, IN_PROGRESS, TO_DO))
     )
 
 
@@ -122,10 +124,10 @@ def asks_for_kind(query: LayerQuery) -> str | None:
     if query.period is not None or asks_for_tasks(query):
         return None
     words = {stem(term) for term in query.terms}
-    kinds = {_OF_KIND[word] for word in words if word in _OF_KIND}
-    if not words <= _OF_KIND.keys() | _BESIDE_KINDS:
+    kinds = {_LAYER_OF_KIND[word] for word in words if word in _LAYER_OF_KIND}
+    if not words <= _LAYER_OF_KIND.keys() | _STEMS_BESIDE_A_KIND:
         return None
-    if _ABOUT_ONESELF.search(query.text):
+    if _ABOUT_THE_USER.search(query.text):
         return "user"
     kinds = kinds - {"project"} or kinds
     return kinds.pop() if len(kinds) == 1 else None
@@ -133,8 +135,8 @@ def asks_for_kind(query: LayerQuery) -> str | None:
 
 def names_no_subject(query: LayerQuery) -> bool:
     """Whether nothing in a query says what the memories asked for are about."""
-    beside = _PLANNED | word_set(" ".join(_AT_PRESENT.findall(query.text)))
-    asking = _ASKING if query.period is None else _ASKING | _OF_A_TIME
-    return not _TO_WORK.search(query.text) and all(
+    beside = _PLANNED_WORDS | word_set(" ".join(_AT_PRESENT.findall(query.text)))
+    asking = _ASKING_STEMS if query.period is None else _ASKING_STEMS | _STEMS_WITH_A_TIME
+    return not _GOING_TO_WORK.search(query.text) and all(
         stem(term) in asking or term in beside for term in query.terms
     )
