@@ -45,7 +45,7 @@ from benchmarks.baselines import bm25
 from benchmarks.inputs import encoder_of, give, parsed, parser_of, read, say, with_encoder
 from benchmarks.metrics import auroc
 from router.memory.layers import built_in_layers
-from router.memory.layers.timed import TimedLayer
+from router.memory.layers.stored import TimedLayer
 from router.memory.model import (
     Classification,
     LayerQuery,

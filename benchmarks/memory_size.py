@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.inputs import give
 from router import Memory, Settings
 from router.memory.layers import built_in_layers
-from router.memory.layers.base import search_words
+from router.memory.layers.stored import search_words
 from router.memory.model import LayerStatus, MemoryItem, Scope
 from router.memory.query.rewrite import rewrite
 from router.memory.stores.memory_store import MemoryStore

@@ -19,8 +19,8 @@ from router.memory.contexts.documents import DocumentIndex
 from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.curation.proposals import Proposals
 from router.memory.layers import WRITABLE, built_in_layers
-from router.memory.layers.base import search_words
 from router.memory.layers.project import ProjectLayer
+from router.memory.layers.stored import search_words
 from router.memory.model import AnyLayer, LayerQuery, LayerStatus, MemoryItem, Scope
 from router.memory.query.classifier import QueryClassifier
 from router.memory.query.routing_table import RoutingTable

@@ -23,7 +23,7 @@ from router.concurrency.tasks import in_thread
 from router.errors import InvalidRequest
 from router.memory.contexts.context import Retrieved, Strategy
 from router.memory.files.text import read_text
-from router.memory.layers.base import search_words
+from router.memory.layers.stored import search_words
 from router.memory.model import LayerQuery, MemoryItem, Scope
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.texts.chunking import sections

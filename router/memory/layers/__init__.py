@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from router.memory.layers.base import OwnedLayer, StoredLayer
-from router.memory.layers.governance import GovernanceLayer
-from router.memory.layers.graph import GraphLayer
 from router.memory.layers.meta import MetaLayer
-from router.memory.layers.procedural import ProceduralLayer
 from router.memory.layers.prospective import ProspectiveLayer
-from router.memory.layers.timed import TimedLayer
+from router.memory.layers.stored import (
+    GovernanceLayer,
+    GraphLayer,
+    OwnedLayer,
+    ProceduralLayer,
+    StoredLayer,
+    TimedLayer,
+)
 from router.memory.model import BlockingLayer, LayerSpec
 from router.memory.stores.memory_store import MemoryStore
 from router.result import MEMORY_LAYERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from router.memory.layers.base import StoredLayer
+from router.memory.layers.stored import StoredLayer
 from router.memory.model import AttributeValue, LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.query.listing import META_STEMS
 from router.memory.stores.coverage import COUNTED, Coverage

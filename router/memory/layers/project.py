@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from router.memory.files.store import FileStore
 from router.memory.layers import PROJECT
-from router.memory.layers.base import OwnedLayer
+from router.memory.layers.stored import OwnedLayer
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.stores.fusion import at_place
 from router.memory.stores.memory_store import MemoryStore

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from router.memory.layers.base import StoredLayer
+from router.memory.layers.stored import StoredLayer
 from router.memory.model import LayerQuery, MemoryItem, Period, Scope, TaskStatus
 from router.memory.query.listing import (
     BLOCKED,

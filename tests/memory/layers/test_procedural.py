@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory.remembered import ask, item
 
-from router.memory.layers.procedural import proven
+from router.memory.layers.stored import proven
 from router.memory.model import BlockingLayer, Scope
 from router.memory.stores.memory_store import MemoryStore
 
