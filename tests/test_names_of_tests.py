@@ -24,7 +24,6 @@ DEFINITIONS: Final = {
     "llm/protocol": "an interface; test_llm_openai and test_llm_ollama test its tokens",
     "memory/model": "types; test_memory",
     "memory/contexts/context": "types; test_assembler",
-    "memory/layers/base": "what layers share; test_memory_conformance",
     "retrieval/embedding_cache": "an interface; test_retrieval_conformance",
     "retrieval/matches": "types; test_index",
     "service/shapes": "arguments and answers; test_schemas",

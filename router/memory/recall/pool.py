@@ -159,18 +159,18 @@ class Pool:
         """Note what layers list for a query that names no subject, or a kind of memory alone."""
         if self._to_come is not None and not self._names_subject:
             self._note_plans(reports, self._to_come)
-        if self._kind is None and (self._names_subject or not (is_first or self._for_tasks)):
+        layers, weight = LISTING_LAYERS, None
+        if self._for_tasks:
+            layers, weight = frozenset({TASKS}), 1.0
+        elif self._kind is not None:
+            layers, weight = frozenset({self._kind}), KIND_SHARE
+        elif self._names_subject or not is_first:
             return
-        lists = (
-            {TASKS} if self._for_tasks else LISTING_LAYERS if self._kind is None else {self._kind}
-        )
-        listing = [one for one in reports if one.layer in lists or one.layer not in MEMORY_LAYERS]
-        for report in listing:
-            weight = (
-                1.0 if self._for_tasks else KIND_SHARE if self._kind is not None else report.weight
-            )
-            for item in report.items:
-                self._listed.setdefault(item.content, LISTED_RELEVANCE * weight)
+        for report in reports:
+            if report.layer in layers or report.layer not in MEMORY_LAYERS:
+                share = LISTED_RELEVANCE * (report.weight if weight is None else weight)
+                for item in report.items:
+                    self._listed.setdefault(item.content, share)
 
     def _note_plans(self, reports: Sequence[LayerReport], to_come: Period) -> None:
         """Note the plans that are about the time to come that the query speaks of."""

@@ -1,11 +1,16 @@
-"""Session and episodic memory: by time and words."""
+"""Layers that ask the store by words, meaning and time."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from memory.remembered import ask, ids, item
 
 from router.memory.layers import built_in_layers
+from router.memory.layers.stored import proven
 from router.memory.model import BlockingLayer, Scope
 from router.memory.stores.memory_store import MemoryStore
 
@@ -93,3 +98,49 @@ def test_in_a_conversation_the_latest_counts_for_more_than_elsewhere(store: Memo
     query = ask("parser error importer")
     best = {name: ids(layers[name].search(query, scope=EVERYBODY, k=3))[0] for name in NAMES}
     assert best == {"session": "latest", "episodic": "better"}
+
+
+def test_who_did_what_is_found_by_actor_action_and_subject(
+    store: MemoryStore, layers: Mapping[str, BlockingLayer]
+) -> None:
+    def record(name: str, actor: str, action: str, subject: str, age: float) -> None:
+        attributes = {"actor": actor, "action": action, "subject": subject}
+        text = f"Record {name} in the audit log"
+        store.save([item(name, text, layer="governance", age=age, attributes=attributes)])
+
+    record("r1", "Anna", "approved", "deletion of backups", 40)
+    record("r2", "Ben", "approved", "production access", 8)
+    record("r3", "Anna", "rejected", "production access", 2)
+    layer = layers["governance"]
+    assert ids(layer.search(ask("Who approved production access?"), scope=EVERYBODY, k=1)) == ["r2"]
+    assert ids(layer.search(ask("What has Anna rejected?"), scope=EVERYBODY, k=1)) == ["r3"]
+    assert ids(layer.search(ask("What was done last week?"), scope=EVERYBODY, k=5)) == ["r2"]
+    assert ids(layer.search(ask("Anna in April"), scope=EVERYBODY, k=5))[0] == "r1"
+
+
+def test_of_two_procedures_alike_the_one_that_worked_comes_first(
+    store: MemoryStore, layers: Mapping[str, BlockingLayer]
+) -> None:
+    outcomes = {"first": {}, "second": {"successes": 20}, "third": {"failures": 20}}
+    for name, counts in outcomes.items():
+        text = f"Deploy to staging: push a tag ({name} way)"
+        store.save([item(name, text, layer="procedural", attributes=counts)])
+    found = layers["procedural"].search(ask("how do I deploy to staging?"), scope=EVERYBODY, k=3)
+    assert found[0].id == "second"
+    rates = {one.id: one.attributes.get("success_rate") for one in found}
+    assert rates == {"first": None, "second": 1.0, "third": 0.0}
+
+
+@given(st.integers(0, 1000), st.integers(0, 1000))
+def test_a_proven_rate_grows_with_success_and_never_exceeds_the_rate(won: int, lost: int) -> None:
+    def bound(won: int, lost: int) -> float:
+        return proven(item("a", "x", attributes={"successes": won, "failures": lost}))
+
+    assert 0 <= bound(won, lost) <= (won / (won + lost) if won + lost else 0)
+    assert bound(won + 1, lost) > bound(won, lost)
+    assert bound(won, lost + 1) <= bound(won, lost)
+
+
+def test_counts_that_no_float_can_hold_are_counts_too() -> None:
+    often = item("a", "x", attributes={"successes": 10**400, "failures": 10**400})
+    assert proven(often) == pytest.approx(0.5, abs=1e-3)
