@@ -74,6 +74,11 @@ _ONLY_TASK_STEMS: Final = _stems(
 """Words that ask for tasks and for nothing else."""
 _AT_PRESENT: Final = re.compile(r"\b(?:right now|at the moment|at present)\b", re.IGNORECASE)
 """Turns of phrase for now. One word for it, as "currently", is left out of a query's terms."""
+_WHEN: Final = re.compile(
+    r"^\W*(?:(?:until|till|since|by|from|on|at|in) )?"
+    r"(?:when|(?:what|which) (?:time|day|date|month|year)|how long)\b",
+    re.IGNORECASE,
+)
 _PLANNED_WORDS: Final = word_set("planned scheduled")
 """These ask for tasks where nothing says of what."""
 _GOING_TO_WORK: Final = re.compile(
@@ -115,6 +120,11 @@ def asks_for_tasks(query: LayerQuery) -> bool:
         any(stem(term) in _ONLY_TASK_STEMS or term in _PLANNED_WORDS for term in query.terms)
         or any(asking.search(query.text) for asking in (COMING_UP, BLOCKED, IN_PROGRESS, TO_DO))
     )
+
+
+def asks_when(text: str) -> bool:
+    """Whether a query asks for a time: "Until when is my passport valid?"."""
+    return _WHEN.search(text) is not None
 
 
 def asks_for_kind(query: LayerQuery) -> str | None:

@@ -40,6 +40,7 @@ from router.memory.model import LayerQuery, LayerReport, MemoryItem, Period, Sco
 from router.memory.query.listing import (
     asks_for_kind,
     asks_for_tasks,
+    asks_when,
     names_no_subject,
 )
 from router.memory.query.periods import ReferenceTime
@@ -65,9 +66,10 @@ from router.memory.recall.updates import (
 from router.memory.stores.graph import relations_away, states_relation
 from router.memory.stores.rows import TASKS
 from router.memory.texts.contents import without_copies
+from router.memory.texts.words import words_of
 from router.numeric import log_odds, logistic
 from router.result import MEMORY_LAYERS
-from router.text import tokens, word_set
+from router.text import stems, tokens, word_set
 
 RELEVANCE_FLOOR: Final = 0.14
 """Where no item is as relevant, the answer is empty: to miss a memory that bears on the query is
@@ -98,6 +100,12 @@ PASSING_EVIDENCE: Final = -1.0
 their layer is what the query asks for first."""
 IN_PERIOD_EVIDENCE: Final = 4.0
 """Log-odds that are added to events of the time spoken of, less to those near it."""
+NAMES_TIME_EVIDENCE: Final = 1.5
+"""Log-odds, not fitted, that are added to what lasts and names the time spoken of: "Is the office
+open on Friday?" asks for what is said of Fridays."""
+TELLS_NO_TIME_EVIDENCE: Final = -3.0
+"""Log-odds, not fitted, that are added to a task without a date where the query asks when: "Renew
+the passport" does not answer "When does my passport expire?"."""
 RELEVANCE_AGAINST_REPLACEMENT: Final = 0.7
 """What a difference of relevance, in log-odds, counts beside the likelihood of a replacement;
 fitted together with the coefficients of ``likelihood_of_replacement``."""
@@ -109,8 +117,8 @@ ASKS_FOR_RELATIONS: Final = 0.5
 COUNT_TYPE: Final = "coverage"
 """The type of items that count what other layers hold."""
 PLANNING_LAYER: Final = "planning"
-PLANS_BESIDE_TASKS: Final = 0.5
-"""The weight of plans of the time asked for, where tasks are asked for."""
+BESIDE_LISTED: Final = 0.5
+"""What other items count beside tasks that are asked for, plans of the time asked for included."""
 KIND_SHARE: Final = 0.65
 """The weight of a layer whose newest items are asked for by their kind alone. It keeps them below
 the default threshold: whether these are conventions nobody has said."""
@@ -129,6 +137,7 @@ FRESH_DAYS: Final = 90.0
 JUST_BELOW: Final = 0.999
 """Times the score of one item, that of another which comes after it."""
 _ONESELF: Final = word_set("i me my mine i'm i've i'd i'll")
+_TIME_PREPOSITIONS: Final = {*stems("in for on at of by during from until till before after the")}
 
 
 class Pool:
@@ -148,6 +157,8 @@ class Pool:
         self._for_tasks = asks_for_tasks(query)
         self._kind = asks_for_kind(query)
         self._to_come = _time_to_come(query)
+        self._asks_when = asks_when(query.text)
+        self._time_words = {*stems(query.text)} - {*stems(query.timeless)} - _TIME_PREPOSITIONS
         self._speaks_of_oneself = not _ONESELF.isdisjoint(tokens(in_first_person(query.text)))
 
     def add(self, reports: Sequence[LayerReport]) -> None:
@@ -174,7 +185,7 @@ class Pool:
 
     def _note_plans(self, reports: Sequence[LayerReport], to_come: Period) -> None:
         """Note the plans that are about the time to come that the query speaks of."""
-        weight = PLANS_BESIDE_TASKS if self._for_tasks else 1.0
+        weight = BESIDE_LISTED if self._for_tasks else 1.0
         for report in reports:
             if report.layer == PLANNING_LAYER:
                 plans = [i.content for i in report.items if self._is_planned(i, to_come)]
@@ -186,6 +197,10 @@ class Pool:
             time.start < to_come.end and to_come.start < time.end
             for time in planned_times(item.content, told)
         )
+
+    def _names_the_time(self, item: MemoryItem) -> bool:
+        """Whether an item holds the words by which the query speaks of a time."""
+        return bool(self._time_words) and self._time_words <= words_of(item.content).bag.keys()
 
     def unjudged(self) -> list[MemoryItem]:
         return [item for item in self.items if item.content not in self._judged]
@@ -238,6 +253,7 @@ class Pool:
             if one.item.content in self._listed
             else rerank_score(one.item, similarity, self.query.now)
             * min(1.0, one.relevance / max(RELEVANCE_FLOOR, best)) ** _relevance_exponent(one.item)
+            * (BESIDE_LISTED if self._is_beside_listed(one.item) else 1.0)
             for one, similarity in zip(found, similarities, strict=True)
             if one.relevance >= lowest
         }
@@ -338,6 +354,13 @@ class Pool:
         period = self.query.period
         return period is not None and item.created < period.end
 
+    def _is_beside_listed(self, item: MemoryItem) -> bool:
+        """Whether tasks, or what there was at a time, are asked for and found, and this is none:
+        "What is on my plate?" shares a word with number plates, too."""
+        of_a_time = self.query.period is not None and not self._names_subject
+        found = bool(self._listed) if of_a_time else LISTED_RELEVANCE in self._listed.values()
+        return found and (of_a_time or self._for_tasks) and item.content not in self._listed
+
     def _only_counts(self, item: MemoryItem) -> bool:
         return item.type == COUNT_TYPE and self._names_subject
 
@@ -352,8 +375,14 @@ class Pool:
         if period is not None and item.layer in EVENT_LAYERS:
             near = closeness(item.created, period)
             evidence += IN_PERIOD_EVIDENCE * near * (not self._for_tasks)
+        if period is not None and item.layer in LASTING_LAYERS and self._names_the_time(item):
+            evidence += NAMES_TIME_EVIDENCE
+        if self._asks_when and item.layer == TASKS and "due" not in item.attributes:
+            evidence += TELLS_NO_TIME_EVIDENCE
         if evidence:
             relevance = logistic(log_odds(relevance) + evidence)
+        if self._is_beside_listed(item):
+            relevance = min(relevance, max(self._listed.values()) * BESIDE_LISTED)
         return max(relevance, self._listed.get(item.content, 0.0))
 
 

@@ -8,6 +8,7 @@ from memory.remembered import NOW, ask
 from router.memory.query.listing import (
     asks_for_kind,
     asks_for_tasks,
+    asks_when,
     is_keyword,
     names_no_subject,
 )
@@ -24,6 +25,22 @@ def test_bare_keywords_are_known(text: str) -> None:
 )
 def test_questions_and_sentences_are_no_keywords(text: str) -> None:
     assert not is_keyword(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("When does my passport expire?", True),
+        ("until when is it valid", True),
+        ("On which day is the audit?", True),
+        ("How long is the guarantee?", True),
+        ("What do I do when the heating fails?", False),
+        ("Whenever", False),
+        ("How much is the rent?", False),
+    ],
+)
+def test_a_query_for_a_time_is_known(text: str, asks: bool) -> None:
+    assert asks_when(text) is asks
 
 
 def test_a_query_for_whatever_there_was_names_no_subject() -> None:
