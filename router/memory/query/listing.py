@@ -65,6 +65,8 @@ _STEMS_WITH_A_TIME: Final = _stems(
     """
 )
 """Words that ask for whatever there was, or will be, where a query names a time."""
+_USE_STEMS: Final = _stems("use used run ran have had rely relied depend depended")
+"""Words that ask for what was in use."""
 _ONLY_TASK_STEMS: Final = _stems(
     """
     task todo due overdue pending reminder deadline upcoming outstanding completed finished closed
@@ -112,6 +114,14 @@ def is_keyword(text: str) -> bool:
     """
     words = tokens(text)
     return 0 < len(words) <= MAX_KEYWORDS and "?" not in text and STOPWORDS.isdisjoint(words)
+
+
+def asks_what_was_in_use(query: LayerQuery) -> bool:
+    """Whether a query asks for whatever was in use at a time that is over: "What did we use in
+    March?"."""
+    asked = {stem(term) for term in query.terms}
+    is_over = query.period is not None and query.period.end <= query.now
+    return is_over and not asked.isdisjoint(_USE_STEMS) and asked <= _USE_STEMS | _ASKING_STEMS
 
 
 def asks_for_tasks(query: LayerQuery) -> bool:

@@ -123,12 +123,16 @@ _OWNERS: Final = {
 """Verbs whose subject is the value, and whose object is what has it."""
 
 
+_OF_VERBS: Final = frozenset({*_VERBS.values(), *_MEASURES.values()})
 _SAID_OF_ONE: Final = frozenset(
     word
     for phrase in (*_VERBS, *_MEASURES, *_OWNERS, *_BE)
     if (word := phrase.split()[0]).endswith("s")
 )
 """Verbs as they stand behind a name: "James lives"."""
+_STATE: Final = "state"
+"""What is said by another word than a value, as in "is now closed"; nothing contradicts it."""
+_MY: Final = frozenset({"my"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +146,32 @@ class Frame:
 
 def contradict(one: str, other: str) -> bool | None:
     """Whether two statements give one attribute of one subject two values; False also where they
-    clearly speak of two subjects. None if that cannot be told."""
+    clearly speak of two subjects, or of two matters. None if that cannot be told."""
     ours, theirs = frame_of(one), frame_of(other)
     if ours is None or theirs is None:
         return None
-    if ours.subject != theirs.subject:
+    if ours.subject != theirs.subject and not _is_one_thing(ours.subject, theirs.subject):
         return None if ours.subject <= theirs.subject or theirs.subject <= ours.subject else False
     if ours.attribute != theirs.attribute:
+        return False if _are_two_matters(ours.attribute, theirs.attribute) else None
+    if ours.attribute == (_STATE,):
         return None
     return bool(ours.value - theirs.value and theirs.value - ours.value)
+
+
+def _is_one_thing(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether "my wifi password" is "the wifi password"; "my name" need not be "the name"."""
+    return len(one & other) > 1 and one ^ other == _MY
+
+
+def _are_two_matters(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether two attributes have nothing to do with each other, as where one works and where one
+    lives, or where the office is and that it is closed."""
+    ours, theirs = one[0], other[0]
+    if _STATE in (ours, theirs):
+        stated = other if ours == _STATE else one
+        return stated[0] == "is " or stated[0].endswith(" name") or len(stated) > 1
+    return ours != theirs and {ours, theirs} <= _OF_VERBS
 
 
 def frame_of(text: str) -> Frame | None:
@@ -245,11 +266,11 @@ def _what_is(subject: list[str], value: list[str], *, several: bool) -> Frame | 
     )
     if one_at_a_time:
         return _frame(subject, f"is {place}{' name' * (is_name and bool(place))}", value)
-    return None
+    return None if place or is_name else _frame(subject, _STATE, value[:1])
 
 
 def _frame(subject: list[str], attribute: str, value: list[str]) -> Frame | None:
-    subject = [word for word in subject if word != "new"]  # and "New" in "New York" stays
+    subject = [word for place, word in enumerate(subject) if not _is_new(subject[place:], place)]
     whose = {word.lower() for word in subject}
     if whose & _POINTING or (attribute in _SEVERAL_VALUES and whose & _SEVERAL):
         return None
@@ -263,6 +284,13 @@ def _frame(subject: list[str], attribute: str, value: list[str]) -> Frame | None
         words = words[:end]
     terms = _terms(words)
     return Frame(_terms(subject), tuple(parts), terms) if terms and _terms(subject) else None
+
+
+def _is_new(words: list[str], place: int) -> bool:
+    """Whether the first of these words of a subject only says that this is another one than before,
+    as in "The new password", and "New" in "New York" does not."""
+    begins = place == 0 and words[1:] and words[1].islower()
+    return words[0] == "new" or (words[0] == "New" and bool(begins))
 
 
 def _is_number(word: str) -> bool:

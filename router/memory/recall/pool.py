@@ -14,7 +14,8 @@
 * **Replacements.** Of two memories about one matter the one that holds at the time asked about
   comes first (``updates.py``). One that is marked as superseded is shown only to who asks for the
   past, and what has superseded it is at least as relevant. "What did we use before MySQL?" is
-  answered by what the memory about MySQL has replaced, which is as relevant as that.
+  answered by what the memory about MySQL has replaced, and "What did we use in March?" by all that
+  held then and has been replaced: both are as relevant as what is listed.
 * **Relations.** If the query asks for relations, what the layer ``graph`` reached from a relevant
   item is relevant, too. An entity that the query names and that no item is about counts as a
   relevant item, for items that state a relation such as the query asks for: "Who owns Redis?" is
@@ -40,9 +41,11 @@ from router.memory.model import LayerQuery, LayerReport, MemoryItem, Period, Sco
 from router.memory.query.listing import (
     asks_for_kind,
     asks_for_tasks,
+    asks_what_was_in_use,
     asks_when,
     names_no_subject,
 )
+from router.memory.query.past import followed_by
 from router.memory.query.periods import ReferenceTime
 from router.memory.query.rewrite import in_first_person
 from router.memory.query.time_expressions import planned_times
@@ -215,7 +218,11 @@ class Pool:
         }
         self._follow_relations(judged)
         self._follow_replacements(judged)
-        held = self._follow_updates(judged)
+        successor = followed_by(self.query.text)
+        following = {
+            content for content in judged if successor and successor <= words_of(content).bag.keys()
+        }
+        held = self._follow_updates(judged, following)
         scores = self._scores(list(judged.values()))
         self._prefer_what_holds(scores, judged)
         for item, update in held:
@@ -224,6 +231,15 @@ class Pool:
             if scores.keys() >= {*both}:
                 low, high = sorted(scores[content] for content in both)
                 scores |= dict.fromkeys(both, min(low, JUST_BELOW * high)) | {item.content: high}
+        # What has been replaced by what the query names comes before all that only names it.
+        asked_for = {
+            item.content
+            for item, update in held
+            if item is update.older and update.newer.content in following
+        }
+        if asked_for & scores.keys():
+            most = max(scores.values())
+            scores = {c: most if c in asked_for else JUST_BELOW * scores[c] for c in scores}
         for content in scores:
             if self._only_counts(judged[content].item):
                 scores[content] = 0.0
@@ -278,20 +294,29 @@ class Pool:
         if likeliest != first:
             scores[likeliest], scores[first] = scores[first], JUST_BELOW * scores[first]
 
-    def _follow_updates(self, judged: dict[str, RecalledItem]) -> list[tuple[MemoryItem, Update]]:
-        """Raise what held at the time asked about; each with the update that it is part of."""
+    def _follow_updates(
+        self, judged: dict[str, RecalledItem], following: set[str]
+    ) -> list[tuple[MemoryItem, Update]]:
+        """Raise what held at the time asked about, and give it with the update that it is part of.
+        ``following`` are the contents that name what the query says came afterwards."""
+        asks_for_all_in_use = asks_what_was_in_use(self.query)
         self.updates = updates_among(
             [one.item for one in judged.values()],
             lambda item: (
                 max(judged[item.content].relevance, self._judged[item.content].relevance)
                 >= RELEVANCE_FLOOR
+                or item.content in following
+                or asks_for_all_in_use
             ),
         )
         pairs = [(held_then(update, self.query), update) for update in self.updates]
         for held, update in pairs:
             # What replaced an answer is one, though it may share fewer words with the question.
             other = update.older if held is update.newer else update.newer
-            least = judged[other.content].relevance
+            is_answer = other.content in following or (
+                asks_for_all_in_use and held is update.older and self._existed_by_then(held)
+            )
+            least = max(judged[other.content].relevance, LISTED_RELEVANCE * is_answer)
             if held is update.older and self._existed_by_then(held):
                 # Its layer, which holds what lasts, says nothing against what held once.
                 least = max(least, self._judged[held.content].relevance)

@@ -6,18 +6,24 @@ and later "We moved to MySQL 8". A memory that says by an attribute what has rep
 the same layer and scope
 
 * if both give one attribute of one subject, and each another value (``frames.py``); where two such
-  statements speak of two subjects, nothing is replaced;
-* if it speaks of a change ("moved", "instead", but not "now"), of the same person, and not of a
-  plan, and the two share at least ``SHARED_BY_CHANGE`` of the words of the shorter one. Related
-  words count, numbers and words of change do not. They must also begin with the same matter, or
-  hold related words, or the later one names what was replaced ("from Perl"). If the word of change
-  is itself the related one ("I moved to Hamburg" after "I live in Berlin"), the words of the
-  earlier one count, unless both are of one person.
+  statements speak of two subjects or of two matters, nothing is replaced;
+* if it says that somebody let go of ("sold", "gave up", "broke up with") what the other says that
+  they have, of the same person, and what they let go of is at least ``SHARED_BY_LETTING_GO`` of its
+  words. Where the two share a part of it alone, "coffee" and not "tea", nothing is replaced;
+* if it speaks of a change ("moved", "instead"), of the same person, and not of a plan, and the two
+  share at least ``SHARED_BY_CHANGE`` of the words of the shorter one. Related words count, numbers
+  and words of change do not; "now" and "since" alone, and a word of the earlier one's subject that
+  is called new ("the new website"), ask for ``SHARED_BY_FRAME``. They must also
+  begin with the same matter, or hold related words, or the later one names what was replaced ("from
+  Perl"). If the word of change is itself the related one ("I moved to Hamburg" after "I live in
+  Berlin"), the words of the earlier one count, unless both are of one person; or
+* if both begin with the same word and share at least ``SHARED_BY_FRAME`` of all their words, but
+  each has something of its own, such as another number.
 
 That both name one person, "the user", "my wife" or a name that they begin with, is no shared word,
 and where they begin with two names, nothing is replaced, unless the later one names the other, too.
-Of 2,541 statements about the people of LoCoMo, which are nearly all true side by side, some 250
-would be taken to be replaced if names were words; 24 are.
+Of 2,541 statements about the people of LoCoMo, which are nearly all true side by side, 434 were
+taken to be replaced while names were words, and any "new" was a change; 37 are now.
 
 Events, talk and tasks are never replaced: what happened has happened.
 
@@ -51,6 +57,8 @@ LASTING_LAYERS: Final = frozenset(
 """Layers of what holds until it is replaced."""
 USER_LAYER: Final = "user"
 SHARED_BY_CHANGE: Final = 0.3
+SHARED_BY_FRAME: Final = 0.6
+SHARED_BY_LETTING_GO: Final = 0.25
 LIKELY_BY_SHARED: Final = 4.0
 """Log-odds of a replacement that is not sure, for two memories with all their words in common. This
 and the next were fitted to the questions of twelve people (``benchmarks/memory_finding.py``)."""
@@ -63,25 +71,43 @@ SUPERSEDED_BY: Final = "superseded_by"
 SUPERSEDED_AT: Final = "superseded_at"
 """Attribute: when, in ISO 8601."""
 
-_PERHAPS_CHANGED: Final = word_set("now")
-"""What is now so need not have been otherwise before: it makes a replacement only likely."""
-_CHANGE_WORDS: Final = _PERHAPS_CHANGED | word_set(
+_WEAK: Final = word_set("now since")
+"""What is now so need not have been otherwise before."""
+_CHANGE_WORDS: Final = _WEAK | word_set(
     """
-    since moved changed switched replaced replaces replace migrated instead anymore
-    rewritten rewrote ported renamed upgraded gone followed successor bought promoted
+    moved changed switched replaced replaces replace migrated instead anymore
+    rewritten rewrote ported renamed upgraded gone followed successor bought quit stopped promoted
     raised lowered deprecated
     """
 )
 _CHANGES: Final = frozenset(map(stem, _CHANGE_WORDS))
+_SWITCHES: Final = word_set("moved switched replaced migrated ported rewritten rewrote")
+_IN_USE: Final = re.compile(
+    r"\w+ (?:(?:is|are) (?:hosted|written|stored|kept|built|deployed)|us(?:e|es)|runs?|lies?) "
+)
 _NO_LONGER: Final = re.compile(r"\bno longer\b|(?:\bnot|n't) [^.;]*\bany more\b", re.IGNORECASE)
 """As sure a sign of a change as "anymore", though "longer" alone is none."""
+_LET_GO: Final = re.compile(
+    r"\b(?:sold|got rid of|traded(?: in)?|gave up(?: on)?|gave away|quit|stopped(?= \w+ing\b)"
+    r"|cancell?ed(?=[\w' ]* (?:subscription|membership|contract)\b))"
+    r"((?: (?!(?:and|but|for|in|to|at|on|of|from|with|when|now|last|because|since|after)\b)"
+    r"[\w'-]+)+)",
+    re.IGNORECASE,
+)
+_PARTED: Final = re.compile(
+    r"\b(?:broke up with|split up with|separated from|divorced(?: from)?) (\w+)"
+    r"|\b(\w+) and I (?:\w+ )?(?:split up|broke up|broken up|separated|divorced)\b"
+)
+_DENIED: Final = re.compile(r"(?:\b(?:not|never|almost|nearly)|n't)(?: \w+)? $", re.IGNORECASE)
+_PARTNERS: Final = word_set("wife husband partner girlfriend boyfriend")
+_SMALL_WORD: Final = re.compile(r"\b[a-z][\w-]*")
+_NEW: Final = re.compile(r"\bnew (\w+(?: \w+)?)", re.IGNORECASE)
+_GENERAL: Final = frozenset(map(stem, word_set("use used run need get make")))
+"""Words that say nothing of a matter."""
 _REPLACED: Final = re.compile(
     r"\b(?:from|replace[ds]?|instead of|followed|as my|as our) (?:the )?(\w+(?: \w+)?)",
     re.IGNORECASE,
 )
-"""What a text says has been replaced."""
-_GENERAL: Final = frozenset(map(stem, word_set("use used run need get make")))
-"""Words that say nothing of a matter."""
 _PERSONS: Final = frozenset(map(stem, KIN)) | {"user"}
 """That two memories are about one person says nothing of their matter; nor does a name."""
 _PLANS: Final = frozenset(
@@ -144,14 +170,38 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     name, other = _leading_names(_compared(newer), _compared(older))
     if name and other and name != other and name not in _CHANGES and other not in new.bag:
         return False  # they speak of two people
-    tells_change = bool(_changes_in(_compared(newer)) - _PERHAPS_CHANGED)
-    return tells_change and _replaces_by_change(newer, older, name)
+    is_gone = _lets_go(_compared(newer), _compared(older), name)
+    if is_gone is not None:
+        return is_gone
+    if _changes_in(_compared(newer)) or _renews(newer, older):
+        return _replaces_by_change(newer, older, name)
+    if new.terms[0] != old.terms[0]:
+        return False  # so most pairs are told apart before their words are compared
+    said, before = (set(words.terms) - _PERSONS - {name} for words in (new, old))
+    shared = len(said & before)
+    return SHARED_BY_FRAME * len(said | before) <= shared < min(len(said), len(before))
 
 
 def _leading_names(one: str, other: str) -> tuple[str, str]:
-    """The stems of the names that two texts begin with, empty without one."""
-    first, second = (stem(leading_name(text) or "") for text in (one, other))
-    return first, second
+    """The stems of the names that two texts begin with, empty without one. What the other text
+    has in small letters is no name: "Climbing gym: ..." and "Switched climbing gym"."""
+    first, second = leading_name(one), leading_name(other)
+    return (
+        "" if first is None or first in _small_words(other) else stem(first),
+        "" if second is None or second in _small_words(one) else stem(second),
+    )
+
+
+@lru_cache(4_096)
+def _small_words(text: str) -> frozenset[str]:
+    """The words of a text that are written in small letters."""
+    return frozenset(_SMALL_WORD.findall(text))
+
+
+def _is_of_use(newer: str, older: str) -> bool:
+    """Whether one tells of a switch from what the other says is in use: "Billing uses Stripe", and
+    "Billing switched to Adyen". Then the name that both begin with is what they are about."""
+    return bool(_IN_USE.match(older)) and not _SWITCHES.isdisjoint(_changes_in(newer))
 
 
 def _compared(item: MemoryItem) -> str:
@@ -162,14 +212,15 @@ def _compared(item: MemoryItem) -> str:
 
 def likelihood_of_replacement(update: Update) -> float:
     """Log-odds that the newer one says what holds in place of the older, where that is not sure; 0
-    where nothing speaks for it, or both are about two subjects or people."""
+    where nothing speaks for it, or both are about two subjects or two matters."""
     newer, older = _compared(update.newer), _compared(update.older)
     if contradict(newer, older) is False or _are_of_two_people(speaks_of(newer), speaks_of(older)):
         return 0.0
     beside = _PERSONS | _CHANGES | {*_leading_names(newer, older)}
     said, before = ({*words_of(text).terms} - beside for text in (newer, older))
+    changes = _changes_in(newer) or _let_go(newer)
     share = len(said & before) / max(1, len(said | before))
-    return share * (LIKELY_BY_SHARED + LIKELY_BY_CHANGE * bool(_changes_in(newer)))
+    return share * (LIKELY_BY_SHARED + LIKELY_BY_CHANGE * bool(changes))
 
 
 def _are_of_two_people(one: str | None, other: str | None) -> bool:
@@ -189,8 +240,9 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
         return False
     related = related_to(before).items()
     linked = {word for word, others in related if others & said - _CHANGES}
-    beside = _PERSONS | _CHANGES | _GENERAL | {*_leading_names(text, _compared(older))}
-    shared = (said & before) - beside
+    shared = (said & before) - _PERSONS - _CHANGES - _GENERAL
+    if newer.layer == USER_LAYER or not _is_of_use(text, _compared(older)):
+        shared -= {*_leading_names(text, _compared(older))}
     alike = linked | {word for word in shared if not word.isdigit()}
     is_of_one_matter = (
         linked
@@ -198,7 +250,9 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
         or new.terms[0] in old.terms[:2]
         or not before.isdisjoint(stems(" ".join(_REPLACED.findall(text))))
     )
-    if is_of_one_matter and len(alike) >= SHARED_BY_CHANGE * min(len(said), len(before)):
+    is_sure = _changes_in(text) - _WEAK
+    least = SHARED_BY_CHANGE if is_sure else SHARED_BY_FRAME
+    if is_of_one_matter and len(alike) >= least * min(len(said), len(before)):
         return True
     if who != whom and name not in before:
         return False
@@ -207,9 +261,48 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
     return bool(moved) and len(alike | moved) >= SHARED_BY_CHANGE * words
 
 
+def _lets_go(newer: str, older: str, name: str) -> bool | None:
+    """Whether one text says that somebody let go of what the other says that they have; None where
+    it does not say so, or of something else. ``name`` is the stem of the name that it begins
+    with."""
+    for thing, is_person in _let_go(newer):
+        before, whom = {*words_of(older).terms}, speaks_of(older)
+        is_theirs = whom == "I" or (whom in _PARTNERS if is_person else whom is None)
+        if not is_theirs or (speaks_of(newer) != "I" and name not in before):
+            continue
+        if thing <= before and len(thing) >= SHARED_BY_LETTING_GO * len(before):
+            return True
+        if thing & before and not thing <= before:
+            return False
+    return None
+
+
+@lru_cache(4_096)
+def _let_go(text: str) -> tuple[tuple[frozenset[str], bool], ...]:
+    """The words of each thing or person that a text says was let go of, and whether of a person."""
+    if not _PLANS.isdisjoint(stems(text)):
+        return ()
+    return tuple(
+        (frozenset(words), way is _PARTED)
+        for way in (_LET_GO, _PARTED)
+        for match in way.finditer(text)
+        if not _DENIED.search(text[: match.start()])
+        and (words := {*words_of(match[1] or match[2]).terms} - {"old", "own"})
+    )
+
+
 def tells_change(update: Update) -> bool:
     """Whether the newer one says itself that something has changed."""
-    return bool(_changes_in(_compared(update.newer)))
+    text = _compared(update.newer)
+    return bool(_changes_in(text) or _let_go(text) or _renews(update.newer, update.older))
+
+
+def _renews(newer: MemoryItem, older: MemoryItem) -> bool:
+    """Whether one calls new what the other is about: "The new website" after "The website", "a new
+    job" after "I work". A new tent says nothing of who bought it."""
+    called_new = {*stems(" ".join(_NEW.findall(_compared(newer))))}
+    about = {*words_of(_compared(older)).terms[:2]}
+    return bool(called_new & about.union(*related_to(about).values()))
 
 
 @lru_cache(4_096)

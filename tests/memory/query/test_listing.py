@@ -8,6 +8,7 @@ from memory.remembered import NOW, ask
 from router.memory.query.listing import (
     asks_for_kind,
     asks_for_tasks,
+    asks_what_was_in_use,
     asks_when,
     is_keyword,
     names_no_subject,
@@ -131,3 +132,10 @@ def test_a_query_for_a_kind_of_memory_names_its_layer(text: str, layer: str | No
 )
 def test_what_is_next_is_a_task(text: str) -> None:
     assert asks_for_tasks(rewrite(text, now=NOW))
+
+
+def test_a_query_for_whatever_was_in_use_then_is_known() -> None:
+    assert asks_what_was_in_use(ask("What did we use in January?"))
+    assert not asks_what_was_in_use(ask("Which database did we use in January?"))
+    assert not asks_what_was_in_use(ask("What do we use?"))
+    assert not asks_what_was_in_use(ask("What did we do in January?"))

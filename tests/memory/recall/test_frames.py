@@ -36,6 +36,7 @@ Backups are kept for 30 days | Backups are kept for 90 days
 The car is parked on level 2 | The car is parked on level 4
 My email address is jo@old.example | My email address is jo@new.example
 The alarm code for the garage is 1188 | The alarm code for the garage is 7302
+My wifi password is hunter2 | The wifi password is swordfish
 The lesson begins at 17:00 | The lesson starts at 18:00
 Our accountant is Frau Lindner | Our accountant is Herr Vogt
 My flight leaves at 6:40 | My flight leaves at 8:05

@@ -346,6 +346,43 @@ async def test_what_says_that_something_has_changed_is_no_conflict() -> None:
     assert result.conflicts == ()
 
 
+async def test_what_a_third_one_has_replaced_is_in_no_conflict() -> None:
+    """Of three managers the latest says that it has changed; the earlier two were a conflict."""
+    first, second, third = (
+        "Ada's manager is Olga.",
+        "Ada's manager is Piotr.",
+        "Ada's manager is now Ewa.",
+    )
+    user = LoopLayer("user")
+    user.items = [
+        remembered("user", first, days_old=200),
+        remembered("user", second, days_old=50),
+        remembered("user", third, days_old=1),
+    ]
+    given = Given({first: 0.8, second: 0.8, third: 0.8})
+    async with recalling(user, relevance=given.of) as recall:
+        result = await recall.answer("Who is Ada's manager?", layers=["user"])
+    assert contents(result)[0] == third
+    assert result.conflicts == ()
+
+
+async def test_what_was_replaced_is_found_by_the_name_of_what_replaced_it() -> None:
+    project = LoopLayer("project")
+    project.items = [
+        remembered("project", "0.01 database is Postgres", days_old=90),
+        remembered("project", "0.02 moved from Postgres to MySQL", days_old=9),
+        remembered("project", "0.011 the client is written in Vue", days_old=80),
+        remembered("project", "0.012 the client is now written in Svelte", days_old=8),
+    ]
+    session = LoopLayer("session", "0.6 MySQL, MySQL, MySQL")
+    async with recalling(session, project) as recall:
+        both = ["session", "project"]
+        before = await recall.answer("What did we use before MySQL?", layers=both)
+        now = await recall.answer("What must I do before MySQL starts?", layers=["project"])
+    assert contents(before)[:2] == ["0.01 database is Postgres", session.items[0].content]
+    assert now.items == ()
+
+
 async def test_what_held_in_a_period_is_found_though_a_period_asks_for_events_first() -> None:
     project = LoopLayer("project")
     project.items = [
@@ -699,3 +736,18 @@ def test_every_answer_is_bounded_ordered_and_as_confident_as_its_best_item(
         assert all(one.relevance >= result.confidence / MAX_RELEVANCE_RATIO for one in result.items)
     assert result.confidence == max((r.relevance for r in result.items), default=0.0)
     assert all(step.before < threshold for step in result.cascade_path)
+
+
+async def test_a_question_for_what_was_in_use_then_is_answered_by_what_has_been_replaced() -> None:
+    project = LoopLayer("project")
+    project.items = [
+        remembered("project", "0.011 our database is Postgres", days_old=400),
+        remembered("project", "0.01 we moved the database from Postgres to MySQL", days_old=8),
+        remembered("project", "0.012 the mascot is a heron", days_old=400),
+    ]
+    async with recalling(LoopLayer("session"), project) as recall:
+        then = await recall.answer("What did we use last year?")
+        now = await recall.answer("What do we use?")
+    assert contents(then)[0] == "0.011 our database is Postgres"
+    assert then.confidence > 0.5
+    assert now.items == ()
