@@ -49,7 +49,7 @@ from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.evidence import Example, Source
 from router.learning.examples import WRITTEN_WEIGHT
 from router.learning.local import LocalModel
-from router.learning.trainer import due, refit
+from router.learning.trainer import due
 from router.retrieval.encoders import Encoder
 from router.text import normalise
 
@@ -174,14 +174,8 @@ class Router:
         """Fit the model anew where that is due."""
         if self._new < due(self._model):
             return
-        known = 0 if self._model is None else self._model.examples
-        self._model, _, _ = refit(
-            self._model,
-            self._examples,
-            np.concatenate((self._written_vectors, self._stream.vectors[self._known])),
-            new=len(self._examples) - known,
-            version=len(self._examples),
-        )
+        vectors = np.concatenate((self._written_vectors, self._stream.vectors[self._known]))
+        self._model = LocalModel.fit(self._examples, vectors, version=len(self._examples))
         self._new = 0
 
 

@@ -79,12 +79,7 @@ def _show_training(known: dict[str, Any]) -> None:
     if model is None:
         typer.echo("there is nothing to learn from: examples of two answers are needed", err=True)
         return
-    if done is None:
-        said = "the kept model is up to date"
-    elif done["shipped"]:
-        said = "there is a new model"
-    else:
-        said = "the earlier model was better on the newest examples, and stays"
+    said = "the kept model is up to date" if done is None else "there is a new model"
     typer.echo(f"{said}: version {model['version']}, {model['examples']} examples")
     if not model["serves"]:
         typer.echo(

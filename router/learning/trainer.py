@@ -1,8 +1,8 @@
 """Keeps the local model as good as the evidence allows, off the path of requests.
 
-A new model is fitted in a thread when there is enough new evidence. It takes its place only if it
-does at least as well on the newest examples, which neither has seen; otherwise it is dropped, and
-the next attempt waits for more evidence.
+A new model of all examples is fitted in a thread when there is enough new evidence. It was once
+served only if a model without the newest examples did as well on them as the one before: that cost
+a second fit each time and kept nothing bad away, with false labels among them either.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ FIRST_EXAMPLES: Final = 2
 GROWTH: Final = 1.2
 MIN_NEW: Final = 5
 """A fit is due when there are this many new examples, and a fifth more than at the last fit."""
-HELD_OUT: Final = 0.2
-"""The share of the new examples, the newest ones, that a candidate is tested on."""
 DELAY_SECONDS: Final = 2.0
 """Pause between the first reason to train and the fit. A process that answers one request ends
 before, and many saves in a row cause one fit."""
@@ -49,24 +47,13 @@ OTHERS_SECONDS: Final = 30.0
 """How long to wait at most for a fit of another process over the same evidence."""
 OTHERS_POLL_SECONDS: Final = 0.2
 """How often it is asked whether that has ended."""
-MIN_HELD_OUT: Final = 5
-"""With fewer held-out examples there is nothing to compare by, and the newer model takes its
-place."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingReport:
-    """How the last attempt went.
-
-    Attributes:
-        shipped: whether the attempt brought a new model.
-        accuracy: of the candidate on the held-out examples; None when there were too few.
-        incumbent: of the model before it on the same; None likewise.
-    """
+    """How the last attempt went: whether it brought a new model."""
 
     shipped: bool
-    accuracy: float | None = None
-    incumbent: float | None = None
 
 
 class Trainer:
@@ -205,7 +192,7 @@ class Trainer:
     def _fit(
         self, previous: LocalModel | None, new: int, use_all: bool, *, waits: bool
     ) -> tuple[LocalModel | None, TrainingReport | None]:
-        """The model to serve, and how an attempt to better it went; None when none was due. With
+        """The model to serve, and how the fit of a new one went; None when none was due. With
         ``use_all``, one is due as soon as anything has changed. In a thread, which no other
         one joins.
 
@@ -244,18 +231,11 @@ class Trainer:
                 return previous, None
         vectors = self._encoded(examples)
         self._versions += 1
-        model, accuracy, incumbent = refit(
-            previous,
-            examples,
-            vectors,
-            new=new,
-            version=self._versions,
-            counts_words=self.calibrates,
+        model = LocalModel.fit(
+            examples, vectors, version=self._versions, counts_words=self.calibrates
         )
-        if model is previous and previous is not None:
-            return previous, TrainingReport(False, accuracy, incumbent)
         if model is None:
-            return None, TrainingReport(True)
+            return None, TrainingReport(shipped=False)
         if self.calibrates:
             texts = [example.text for example in examples]
             model.coverage = ExampleCoverage.fit(
@@ -264,7 +244,7 @@ class Trainer:
         model.evidence_digest = digest
         if key == self.key():  # else it may be of the skills before, or after
             self._keep(model)
-        return model, TrainingReport(True, accuracy, incumbent)
+        return model, TrainingReport(shipped=True)
 
     async def take_published(self) -> None:
         """Another process has published a model: serve it, if it is for these skills."""
@@ -339,55 +319,8 @@ def _digest(examples: Sequence[Example]) -> str:
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
-def refit(
-    previous: LocalModel | None,
-    examples: Sequence[Example],
-    vectors: NDArray[np.float32],
-    *,
-    new: int,
-    version: int,
-    counts_words: bool = True,
-) -> tuple[LocalModel | None, float | None, float | None]:
-    """A model of all examples; or the previous one, where a candidate that has not seen the newest
-    examples knows less of them. None when the examples name fewer than two answers.
-
-    Args:
-        previous: the model that serves now.
-        examples: labels that say what is right, oldest first.
-        new: how many examples there are that ``previous`` does not know.
-        counts_words: see ``Head.fit``.
-
-    Returns:
-        The model, and the accuracies of the candidate and of the previous model on the held-out
-        examples; None when there are too few.
-    """
-    held_out = int(HELD_OUT * new)
-    accuracy = incumbent = None
-    if previous is not None and MIN_HELD_OUT <= held_out < len(examples):
-        seen, unseen = examples[:-held_out], examples[-held_out:]
-        candidate = LocalModel.fit(seen, vectors[:-held_out], version=0, counts_words=counts_words)
-        incumbent = _accuracy(previous, unseen, vectors[-held_out:])
-        accuracy = 0.0
-        if candidate is not None:
-            accuracy = _accuracy(candidate, unseen, vectors[-held_out:])
-        if accuracy < incumbent:
-            return previous, accuracy, incumbent
-    model = LocalModel.fit(examples, vectors, version=version, counts_words=counts_words)
-    return model, accuracy, incumbent
-
-
 def due(model: LocalModel | None) -> float:
     """How many new examples are enough for another fit."""
     if model is None:
         return FIRST_EXAMPLES
     return max(MIN_NEW, (GROWTH - 1) * model.examples)
-
-
-def _accuracy(
-    model: LocalModel, examples: Sequence[Example], vectors: NDArray[np.float32]
-) -> float:
-    right = sum(
-        model.answer(example.text, vector).answer == answer_of(example.skills)
-        for example, vector in zip(examples, vectors, strict=True)
-    )
-    return right / len(examples)
