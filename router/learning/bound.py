@@ -149,7 +149,7 @@ false alarm at most every e^h outcomes."""
 
 _PLACES: Final = 5
 """Decimal places of stored signals."""
-_STATE: Final = 2
+_STATE: Final = 3
 """Version of the stored state; another one where the signals have another meaning."""
 
 

@@ -89,7 +89,6 @@ class Head:
         vectors: NDArray[np.float32],
         *,
         weights: Sequence[float] | None = None,
-        counts_words: bool = True,
     ) -> Self:
         """The head of labelled examples. Meant for a thread: it takes up to some seconds.
 
@@ -101,7 +100,6 @@ class Head:
             vectors: of the texts, shape (len(texts), dimension), unit length.
             weights: how much each example counts in the regression beside the others, above 0;
                 None means that all count the same.
-            counts_words: whether every word is counted beside the regression.
         """
         classes = tuple(sorted(set(labels)))
         place = {name: number for number, name in enumerate(classes)}
@@ -109,7 +107,7 @@ class Head:
         counts = np.ones(len(answers)) if weights is None else np.asarray(weights)
         counts = counts / counts.mean()  # evidence that has aged as a whole teaches no less
         found = terms_of(texts)
-        words = WordCounts.of(found if counts_words else (), answers, counts)
+        words = WordCounts.of(found, answers, counts)
         features = rows(found, vectors)
         mean = features.mean(axis=0)
         features -= mean

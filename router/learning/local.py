@@ -148,19 +148,13 @@ class LocalModel:
 
     @classmethod
     def fit(
-        cls,
-        examples: Sequence[Example],
-        vectors: NDArray[np.float32],
-        *,
-        version: int,
-        counts_words: bool = True,
+        cls, examples: Sequence[Example], vectors: NDArray[np.float32], *, version: int
     ) -> Self | None:
         """A model of labels that say what is right; None when they name fewer than two answers.
 
         Args:
             examples: labels, of which those that say what is wrong are passed over.
             vectors: of their texts, shape (len(examples), dimension), unit length.
-            counts_words: see ``Head.fit``.
         """
         kept = [number for number, example in enumerate(examples) if example.right]
         answers = [answer_of(examples[number].skills) for number in kept]
@@ -171,7 +165,6 @@ class LocalModel:
             answers,
             vectors[kept],
             weights=[examples[number].weight for number in kept],
-            counts_words=counts_words,
         )
         counts = Counter(answers)
         number = [counts[answer] for answer in head.classes]

@@ -33,7 +33,7 @@ from router.storage.private_files import FILE_MODE
 
 _log: Final = logging.getLogger(__name__)
 
-FORMAT: Final = "3"
+FORMAT: Final = "4"
 """The format of kept models. Change it when something else is fitted."""
 
 FIRST_EXAMPLES: Final = 2
@@ -231,9 +231,7 @@ class Trainer:
                 return previous, None
         vectors = self._encoded(examples)
         self._versions += 1
-        model = LocalModel.fit(
-            examples, vectors, version=self._versions, counts_words=self.calibrates
-        )
+        model = LocalModel.fit(examples, vectors, version=self._versions)
         if model is None:
             return None, TrainingReport(shipped=False)
         if self.calibrates:

@@ -16,8 +16,7 @@ not at all: a word that came once would seem to decide.
 
 It gained 1.6 points of nDCG@5 over MetaTool, with 59 queries a tool, and 0.3 and 0.4 points of
 accuracy over CLINC150 and BANKING77, for a sixth of the fit's time. Four times the buckets gave the
-head a point over MetaTool, for three times the fit. Where an LLM is asked as well, words are not
-counted: fewer calls were saved over BANKING77, and errors came nearer to the bound.
+head a point over MetaTool, for three times the fit.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class WordCounts(NamedTuple):
 
     Attributes:
         starts: those of term t stand at ``starts[t]:starts[t + 1]``; shape (WIDTH + 1,), and empty
-            where no words are counted, for it would be most of a kept model.
+            where there are too few examples, for it would be most of a kept model.
         answers: the places of the answers.
         gains: the second part of the formula.
         absent: the first part, shape (answers,).
@@ -58,8 +57,8 @@ class WordCounts(NamedTuple):
     def of(
         cls, found: Sequence[Terms], answers: NDArray[np.intp], counts: NDArray[np.floating]
     ) -> Self:
-        """Count the terms of each example, of none where they are not to count, by the places of
-        their answers; each example counts as much as ``counts`` says."""
+        """Count the terms of each example by the places of their answers; each example counts as
+        much as ``counts`` says."""
         size = int(answers.max()) + 1
         weight = min((len(found) / size - FEW) / (ENOUGH - FEW), 1)
         if weight <= 0:

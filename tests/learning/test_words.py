@@ -65,20 +65,21 @@ def test_the_order_of_the_examples_does_not_matter() -> None:
         assert one == pytest.approx(other)
 
 
-def test_with_few_examples_of_each_answer_their_words_say_less_or_nothing(
+def test_with_few_examples_of_each_answer_their_words_say_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     terms = Terms.of("cancel the order")
     whole = counted().scores(terms)
     monkeypatch.setattr(module, "ENOUGH", 4)
     assert counted().scores(terms) == pytest.approx(whole / 2)
+
+
+def test_words_of_too_few_examples_say_nothing_and_take_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "FEW", 2)
-    assert not counted().scores(terms).any()
-    assert counted().fits(3)
-
-
-def test_where_they_are_not_to_count_words_say_nothing() -> None:
-    words = WordCounts.of((), ANSWERS, COUNTS)
+    monkeypatch.setattr(module, "ENOUGH", 3)
+    words = counted()
     assert words.fits(3)
     assert not words.fits(2)
     assert not words._replace(absent=np.ones(3, dtype=np.float32)).fits(3)
