@@ -37,7 +37,7 @@ class AccountPlace:
         """
         for number in count():
             # By default only the thread that takes a lock can let it go.
-            file = folder / f"account-{number}{catalog and f'-{catalog}'}.lock"
+            file = folder / f"account-{number}-{catalog}.lock"
             lock = FileLock(file, thread_local=False, mode=FILE_MODE)
             try:
                 lock.acquire(blocking=False)

@@ -625,7 +625,7 @@ class ErrorBound:
         if state["version"] != _STATE:
             raise ValueError(f"a state of version {state['version']}")
         self._request = int(state["request"])
-        others = finite(state.get("others", 0.0))  # of before processes counted each other
+        others = finite(state["others"])
         if others is None or others < 0:
             raise ValueError("a number of requests of other processes that is none")
         self._others = others

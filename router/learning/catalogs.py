@@ -95,8 +95,8 @@ def recognise(
 
 
 def state_of(name: str, key: str) -> str:
-    """The name of a state of the catalog with a key; that of an earlier version has no key."""
-    return f"{name}/{key}" if key else name
+    """The name of a state of the catalog with a key."""
+    return f"{name}/{key}"
 
 
 def _digest(said: list[str]) -> str:

@@ -210,8 +210,8 @@ class Learner:
         self._known = replace(known, roots=roots)
         place = self._place = await in_thread(lambda: AccountPlace(self._store.folder, known.key))
         bound = await in_thread(lambda: self._store.state(place.state))
-        calibrations = await in_thread(lambda: self._store.state(self._own("calibrations")))
-        rows = await in_thread(lambda: self._store.state(self._own("calibrated_rows")))
+        calibrations = await in_thread(lambda: self._store.state(self._own(known, "calibrations")))
+        rows = await in_thread(lambda: self._store.state(self._own(known, "calibrated_rows")))
         try:
             self.calibrations = StageCalibrations(calibrations, rows or ())
             if bound is not None:
@@ -226,19 +226,17 @@ class Learner:
 
     def _catalogs(self) -> list[KnownCatalog]:
         """In a thread: those that the evidence knows."""
-        earlier = self._store.state("skills")  # of a version that knew one
-        kept = {"": {"roots": (), "skills": earlier, "used": 0.0}} if earlier else {}
         found = []
-        for key, state in (kept | self._store.states(CATALOGS)).items():
+        for key, state in self._store.states(CATALOGS).items():
             try:
                 found.append(KnownCatalog.from_dict(key, state))
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 _log.warning("a catalog that was learnt about is not readable: %s", error)
         return found
 
-    def _own(self, name: str) -> str:
-        """The name of a state of this catalog and this version of the decision."""
-        return state_of(f"{name}/{self._version}", "" if self._known is None else self._known.key)
+    def _own(self, known: KnownCatalog, name: str) -> str:
+        """The name of a state of a catalog and this version of the decision."""
+        return state_of(f"{name}/{self._version}", known.key)
 
     def catalog_changed(self, change: CatalogChange) -> None:
         """The skills are others now. Evidence about those that changed counts less, and nothing is
@@ -562,8 +560,8 @@ class Learner:
             return
         known = replace(known, skills=self._described, used=self._store.now)
         states: dict[str, Any] = {
-            self._own("calibrations"): self.calibrations.to_dict(),
-            self._own("calibrated_rows"): self.calibrations.rows,
+            self._own(known, "calibrations"): self.calibrations.to_dict(),
+            self._own(known, "calibrated_rows"): self.calibrations.rows,
             known.state: known.to_dict(),
             place.state: self.bound.to_dict(),
         }
@@ -573,9 +571,8 @@ class Learner:
         """In a thread."""
         known = sorted(self._catalogs(), key=lambda one: one.used, reverse=True)
         for one in known[MAX_CATALOGS:]:
-            if one.key:
-                self._store.drop_states(f"/{one.key}")
-                forget_places(self._store.folder, one.key)
+            self._store.drop_states(f"/{one.key}")
+            forget_places(self._store.folder, one.key)
 
 
 def _stands_alone(asked: Request) -> bool:

@@ -46,10 +46,10 @@ async def test_two_processes_on_one_file_keep_an_account_each(tmp_path: Path) ->
 
 
 def test_a_place_is_free_again_when_its_process_has_ended(tmp_path: Path) -> None:
-    first, second = AccountPlace(tmp_path, ""), AccountPlace(tmp_path, "")
-    assert [first.state, second.state] == ["bound", "bound.1"]
+    first, second = AccountPlace(tmp_path, "aa"), AccountPlace(tmp_path, "aa")
+    assert [first.state, second.state] == ["bound/aa", "bound.1/aa"]
     first.release()
-    assert AccountPlace(tmp_path, "").state == "bound"
+    assert AccountPlace(tmp_path, "aa").state == "bound/aa"
 
 
 def test_each_catalog_has_places_of_its_own(tmp_path: Path) -> None:
