@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from router.concurrency.loop_thread import OwnLoop
-from router.concurrency.tasks import BackgroundTasks, in_thread
+from router.concurrency.tasks import BackgroundTasks, in_thread, one_matrix_thread
 from router.errors import ForkedProcess, StoreError
 from router.events import Events, OptionalPart, Reloaded
 from router.stages.answers import LocalAnswers
@@ -122,7 +122,8 @@ class Runtime:
 
         def build() -> None:
             # Kept by the thread itself: when the caller is cancelled, the next one goes on with it.
-            self._first = self._build()
+            with one_matrix_thread():
+                self._first = self._build()
 
         if self._first is None:
             await in_thread(build, executor=self._builder)
@@ -217,7 +218,12 @@ class Runtime:
         """Build the next snapshot aside, and put it in place."""
         began = perf_counter()
         before = self.current
-        after = await in_thread(lambda: before.updated(change.after), executor=self._builder)
+
+        def build() -> Snapshot:
+            with one_matrix_thread():
+                return before.updated(change.after)
+
+        after = await in_thread(build, executor=self._builder)
         # Evidence may have come back meanwhile.
         self.snapshot = after = replace(after, parts=self.current.parts)
         if after.parts.learner is not None:

@@ -1,12 +1,12 @@
-"""Helpers for asynchronous work: background tasks, threads, cancellation, and giving way."""
+"""Helpers for work beside other work: background tasks, threads, cancellation, giving way."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, Final, TypeVar
@@ -82,6 +82,23 @@ async def in_thread(work: Callable[[], T], *, executor: Executor | None = None) 
             with suppress(asyncio.CancelledError):  # who closes cancels again and again
                 await asyncio.wait([task])
         raise
+
+
+@contextmanager
+def one_matrix_thread() -> Iterator[None]:
+    """Meanwhile numpy's matrix products use one thread, in the whole process as far as its BLAS
+    library knows no other way.
+
+    The library would use a thread for each core. The matrices here are small: with two threads a
+    fit over 16 skills took three times as long on two quiet cores, and ten times as long on busy
+    ones, because the threads wait for each other.
+    """
+    import numpy as np  # loads the library that is limited
+    from threadpoolctl import threadpool_limits
+
+    del np
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 async def give_way() -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from router.concurrency.tasks import in_thread, tell_failure
+from router.concurrency.tasks import in_thread, one_matrix_thread, tell_failure
 from router.errors import EncoderError, StoreError
 from router.learning.coverage import ExampleCoverage
 from router.learning.evidence import EvidenceStore, Example
@@ -231,14 +231,15 @@ class Trainer:
                 return previous, None
         vectors = self._encoded(examples)
         self._versions += 1
-        model = LocalModel.fit(examples, vectors, version=self._versions)
-        if model is None:
-            return None, TrainingReport(shipped=False)
-        if self.calibrates:
-            texts = [example.text for example in examples]
-            model.coverage = ExampleCoverage.fit(
-                texts, [answer_of(e.skills) for e in examples], vectors
-            )
+        with one_matrix_thread():
+            model = LocalModel.fit(examples, vectors, version=self._versions)
+            if model is None:
+                return None, TrainingReport(shipped=False)
+            if self.calibrates:
+                texts = [example.text for example in examples]
+                model.coverage = ExampleCoverage.fit(
+                    texts, [answer_of(e.skills) for e in examples], vectors
+                )
         model.evidence_digest = digest
         if key == self.key():  # else it may be of the skills before, or after
             self._keep(model)

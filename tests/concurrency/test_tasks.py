@@ -7,8 +7,9 @@ import threading
 
 import pytest
 from cascade import WAIT_SECONDS
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from router.concurrency.tasks import TURNS_OF_A_ROUTE, give_way, in_thread
+from router.concurrency.tasks import TURNS_OF_A_ROUTE, give_way, in_thread, one_matrix_thread
 
 
 async def test_who_gives_way_lets_others_take_as_many_turns_as_a_route_does() -> None:
@@ -42,3 +43,19 @@ async def test_work_in_a_thread_is_waited_for_however_often_it_is_cancelled() ->
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert has_ended.is_set()
+
+
+def _matrix_threads() -> set[int]:
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_matrix_products_use_one_thread_meanwhile_and_as_many_as_before_afterwards() -> None:
+    with one_matrix_thread():
+        pass  # numpy's library is there from now on
+    with threadpool_limits(2, user_api="blas"):
+        with one_matrix_thread():
+            assert _matrix_threads() == {1}
+        assert _matrix_threads() == {2}
+        with pytest.raises(ZeroDivisionError), one_matrix_thread():
+            raise ZeroDivisionError
+        assert _matrix_threads() == {2}
