@@ -302,11 +302,11 @@ async def test_a_process_that_is_killed_in_the_storm_leaves_what_the_next_one_me
         )
         assert process.stdout is not None
         async with asyncio.timeout(SETTLE_SECONDS):
-            while await process.stdout.readline() != b"ready\n":
-                assert process.returncode is None
+            while (line := await process.stdout.readline()) != b"ready\n":
+                assert line, "the process has ended"
             await asyncio.to_thread(branches.switch)
-            while await process.stdout.readline() != f"{moment}\n".encode():
-                assert process.returncode is None
+            while (line := await process.stdout.readline()) != f"{moment}\n".encode():
+                assert line, "the process has ended"
             process.send_signal(signal.SIGKILL)
             assert await process.wait() == -signal.SIGKILL
         async with router_over(branches.skills, state) as router:
