@@ -110,8 +110,10 @@ TELLS_NO_TIME_EVIDENCE: Final = -3.0
 """Log-odds, not fitted, that are added to a task without a date where the query asks when: "Renew
 the passport" does not answer "When does my passport expire?"."""
 RELEVANCE_AGAINST_REPLACEMENT: Final = 0.7
-"""What a difference of relevance, in log-odds, counts beside the likelihood of a replacement;
-fitted together with the coefficients of ``likelihood_of_replacement``."""
+"""What a difference of relevance, in log-odds, counts beside the likelihood of a replacement ..."""
+SCORE_AGAINST_REPLACEMENT: Final = 0.5
+"""... and what the logarithm of the ratio of the scores counts. Both were fitted together with the
+coefficients of ``likelihood_of_replacement``."""
 GRAPH_LAYER: Final = "graph"
 KEPT_OVER_RELATION: Final = 0.7
 """The share of a relevance that is passed on over each relation."""
@@ -289,6 +291,7 @@ class Pool:
             likelihood = likelihood_of_replacement(update)
             fits_better = log_odds(other.relevance) - log_odds(given.relevance)
             odds = likelihood + RELEVANCE_AGAINST_REPLACEMENT * fits_better
+            odds += SCORE_AGAINST_REPLACEMENT * math.log(score / scores[first])
             if likelihood and odds > best:
                 likeliest, best = content, odds
         if likeliest != first:
