@@ -579,7 +579,7 @@ class SemanticRouter(OpenedInBlock):
 
         snapshot = self._runtime.ready or await self.open()
         asked = Request.parse(query, available=available, history=history, scope=scope)
-        context = reading_of(asked).context
+        context = reading_of(asked, snapshot.index.skill_names).context
         included = tuple(names_in("always_include", always_include))
         version = snapshot.catalog.version
 

@@ -47,6 +47,7 @@ class SkillIndex:
         catalog: the snapshot that this index is about.
         encoded: how many skills were encoded to make it; the others were stored already.
         reader: reads requests as this index ranks them.
+        skill_names: the names of its skills, as requests spell them.
     """
 
     def __init__(
@@ -56,11 +57,11 @@ class SkillIndex:
         self.catalog = Catalog()
         self.encoded = 0
         self.reader = RequestReader(encoder)
+        self.skill_names = SkillNames()
         self._encoder = encoder
         self._store = store
         self._background = background
         self._names: list[str] = []
-        self._skill_names = SkillNames()
         self._copies = Copies()
         self._scores = SkillScores()
 
@@ -163,7 +164,7 @@ class SkillIndex:
         vectors, after.encoded = self._store.vectors(keys, of_skills, progress)
         after._names = names
         after.__dict__.pop("_position_of", None)  # the cached property is of the old names
-        after._skill_names = self._skill_names.edited(edit, names)
+        after.skill_names = self.skill_names.edited(edit, names)
         after._copies = self._copies.edited(edit, names, roots)
         after._scores = scores = self._scores.edited(edit, vectors, of_examples)
         after.reader = self.reader.edited(edit, scores.lexical, len(scores.mean))
@@ -309,7 +310,7 @@ class SkillIndex:
         )
 
     def _named(self, request: str, allowed: Positions) -> tuple[str, ...]:
-        named = self._skill_names.named_in(request)
+        named = self.skill_names.named_in(request)
         if not named or isinstance(allowed, slice):
             return named
         offered = set(allowed.tolist())

@@ -73,6 +73,14 @@ class SkillNames:
                 found.setdefault(name)
         return tuple(found)
 
+    def taken_out(self, text: str) -> str:
+        """A text without the compound names of skills that it holds."""
+        return _TOKEN.sub(self._without_name, text)
+
+    def _without_name(self, token: re.Match[str]) -> str:
+        bare = token[0].strip(_EDGES).casefold()
+        return "" if bare in self._by_spelling and _COMPOUND.search(bare) else token[0]
+
 
 def _words(text: str) -> str:
     return " ".join(re.split(r"[\W_]+", text.casefold())).strip()

@@ -11,8 +11,9 @@ for stands in the answer: "How wet is bed 14?", "Substrate 48 percent, your targ
 group 5.", "One run on that then." Over fifteen catalogs of ``benchmarks/trades.py`` with examples,
 24 of 60 follow-ups were routed right when the turn was joined to the request, 28 when its clauses
 asked for no skill of their own, and 41 with the answer and half of the meaning for the request.
-The answer may quote anybody, so it is bounded, it names no skill, and without a turn of the user it
-is not read.
+The answer may quote anybody, so it is bounded, and without a turn of the user it is not read. Names
+of skills are taken out of it: "Created with create_invoice." and "create_invoice or void_invoice?"
+speak of what was done or could be done, not of what is wanted next.
 
 Thanks and greetings have no context either: who says "thanks!" does not ask for the same again.
 """
@@ -25,6 +26,7 @@ from typing import Final
 
 from router.request import Request
 from router.result import Evidence
+from router.retrieval.names import SkillNames
 from router.text import STOPWORDS, tokens
 
 MAX_TURNS: Final = 2
@@ -91,6 +93,9 @@ _BESIDE_COURTESY: Final = frozenset(
 """Words that ask for nothing beside thanks. By themselves they may answer a question."""
 
 
+_NO_NAMES: Final = SkillNames()
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A request as retrieval reads it.
@@ -126,8 +131,9 @@ class Reading:
         return f"{reason}; read with {what}{answer}" if self.turns else reason
 
 
-def reading_of(asked: Request) -> Reading:
-    """The request, with what was said before where it cannot stand alone."""
+def reading_of(asked: Request, names: SkillNames = _NO_NAMES) -> Reading:
+    """The request, with what was said before where it cannot stand alone. ``names`` are taken out
+    of the assistant's answer: it says which tool was used, or asks which one is meant."""
     if is_courtesy(asked.text):
         return Reading(asked.text)
     said = [turn.text[:MAX_TURN_CHARACTERS] for turn in asked.history if turn.role == "user"]
@@ -141,7 +147,7 @@ def reading_of(asked: Request) -> Reading:
         return Reading(asked.text)
     turns = len(before)
     answers = [turn.text for turn in asked.history if turn.role == "assistant"]
-    before += [answer[:MAX_ANSWER_CHARACTERS] for answer in answers[-1:]]
+    before += [names.taken_out(answer[:MAX_ANSWER_CHARACTERS]) for answer in answers[-1:]]
     return Reading(asked.text, "\n".join(before), turns, bool(answers))
 
 

@@ -90,7 +90,7 @@ async def offer_of(
             for share in SHARES:
                 if sum(_size(name, short(name, share)) for name in names) <= token_budget:
                     return Offer(tuple(OfferedSkill(name, short(name, share)) for name in names))
-    context = reading_of(asked).context if asked.history else ""
+    context = reading_of(asked, index.skill_names).context if asked.history else ""
     ranking = await index.rank(
         asked.text, context=context, among=asked.available, limit=MAX_OFFERED
     )

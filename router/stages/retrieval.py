@@ -142,7 +142,7 @@ async def ranked(
     decided = judge(text, ranking, caution=caution)
     if not asked.history or not ranking.matches:
         return ranking, decided
-    reading, read = reading_of(asked), Reading(text)
+    reading, read = reading_of(asked, index.skill_names), Reading(text)
     if reading.context and _INSTRUCTS_THE_ROUTER.search(reading.context) is None:
         behind = await index.rank(text, context=reading.context, among=among, limit=limit)
         other = judge(text, behind, caution=caution)

@@ -48,3 +48,9 @@ def test_a_name_that_is_written_as_one_is_found(request_: str, named: tuple[str,
 )
 def test_what_is_no_name_is_not(request_: str) -> None:
     assert NAMES.named_in(request_) == ()
+
+
+def test_compound_names_are_taken_out_of_a_text_and_everyday_words_stay() -> None:
+    names = SkillNames(("git", "send-invoice", "crm.find_person"))
+    text = "I found her with `crm.find_person`, put it into git: send-invoice or send invoices?"
+    assert names.taken_out(text) == "I found her with , put it into git:  or send invoices?"

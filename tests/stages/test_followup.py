@@ -9,6 +9,7 @@ from cascade import shipped_router
 
 from router.request import Request, Turn
 from router.result import Decision
+from router.retrieval.names import SkillNames
 from router.stages.followup import (
     MAX_ANSWER_CHARACTERS,
     MAX_SHOWN_CHARACTERS,
@@ -120,6 +121,21 @@ def test_a_turn_that_cannot_stand_alone_is_read_with_the_one_before_and_no_furth
     assert reading_of(asked) == Reading(
         "make it three", "book a table for two tonight\nat the harbour then", 2
     )
+
+
+def test_an_answer_is_read_without_the_names_of_skills() -> None:
+    history = [
+        {"role": "user", "content": "bill the Okonkwo order with create-invoice"},
+        {"role": "assistant", "content": "Done by `create-invoice`. Shall I send-invoice, or git?"},
+    ]
+    reading = reading_of(
+        Request.parse("yes, do that", history=history),
+        SkillNames(("create-invoice", "send-invoice", "git")),
+    )
+    assert reading.context.split("\n") == [
+        "bill the Okonkwo order with create-invoice",
+        "Done by  Shall I , or git?",
+    ]
 
 
 def test_the_trace_says_what_was_read() -> None:
