@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -17,6 +18,9 @@ under way is answered meanwhile."""
 
 CANCEL_SECONDS: Final = 0.1
 """The pause between two cancellations of a task that does not end."""
+
+_limiting: Final = threading.Lock()
+"""Held by the block that limits the threads of numpy's library."""
 
 T = TypeVar("T")
 
@@ -92,13 +96,22 @@ def one_matrix_thread() -> Iterator[None]:
     The library would use a thread for each core. The matrices here are small: with two threads a
     fit over 16 skills took three times as long on two quiet cores, and ten times as long on busy
     ones, because the threads wait for each other.
+
+    Of two blocks that overlap only the first sets the limit, and takes it back when it ends. The
+    second one would take the limit for the number that there was before, and leave it behind.
     """
     import numpy as np  # loads the library that is limited
     from threadpoolctl import threadpool_limits
 
     del np
-    with threadpool_limits(1, user_api="blas"):
+    if not _limiting.acquire(blocking=False):
         yield
+        return
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    finally:
+        _limiting.release()
 
 
 async def give_way() -> None:

@@ -59,3 +59,14 @@ def test_matrix_products_use_one_thread_meanwhile_and_as_many_as_before_afterwar
         with pytest.raises(ZeroDivisionError), one_matrix_thread():
             raise ZeroDivisionError
         assert _matrix_threads() == {2}
+
+
+def test_of_two_that_overlap_none_leaves_the_limit_behind() -> None:
+    """A fit that outlived the build of an index left the whole process with one thread."""
+    first, second = one_matrix_thread(), one_matrix_thread()
+    with threadpool_limits(2, user_api="blas"):
+        with first:
+            second.__enter__()
+            assert _matrix_threads() == {1}
+        second.__exit__(None, None, None)
+        assert _matrix_threads() == {2}
