@@ -366,12 +366,12 @@ class Pool:
     def conflicts(self, given: Sequence[RecalledItem]) -> list[tuple[MemoryItem, MemoryItem]]:
         """The given items that contradict each other, where no item says that it has replaced one
         of them."""
-        replaced = {update.older.id for update in self.updates if tells_change(update)}
+        replaced = {update.older.content for update in self.updates if tells_change(update)}
         lasting = [one.item for one in given if one.item.layer in LASTING_LAYERS]
         return [
             (one, other)
             for one, other in conflicts_among(lasting)
-            if replaced.isdisjoint((one.id, other.id))
+            if replaced.isdisjoint((one.content, other.content))
         ]
 
     def _is_shown(self, item: MemoryItem) -> bool:

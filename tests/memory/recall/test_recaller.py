@@ -366,6 +366,25 @@ async def test_what_a_third_one_has_replaced_is_in_no_conflict() -> None:
     assert result.conflicts == ()
 
 
+async def test_a_conflict_stays_though_another_layer_has_replaced_an_item_of_the_same_id() -> None:
+    """People name items, and one layer may have a name that another one has."""
+    old, new = "Ada's manager is Olga.", "Ada's manager is now Ewa."
+    one, other = "Ada's desk code is 4411.", "Ada's desk code is 7320."
+    project, user = LoopLayer("project"), LoopLayer("user")
+    user.items = [
+        replace(remembered("user", old, days_old=200), id="ada"),
+        remembered("user", new, days_old=1),
+    ]
+    project.items = [
+        replace(remembered("project", one, days_old=90), id="ada"),
+        remembered("project", other, days_old=9),
+    ]
+    given = Given({old: 0.8, new: 0.8, one: 0.8, other: 0.8})
+    async with recalling(project, user, relevance=given.of) as recall:
+        result = await recall.answer("What of Ada?", layers=["user", "project"])
+    assert [{*pair} for pair in result.conflicts] == [{"ada", other}]
+
+
 async def test_what_was_replaced_is_found_by_the_name_of_what_replaced_it() -> None:
     project = LoopLayer("project")
     project.items = [
