@@ -421,11 +421,9 @@ def _time_to_come(query: LayerQuery) -> Period | None:
     return Period(max(ReferenceTime(query.now).today, query.period.start), query.period.end)
 
 
-def closeness(moment: datetime, period: Period | None) -> float:
+def closeness(moment: datetime, period: Period) -> float:
     """1 within the period; outside of it exp(-distance / 3 days) before and exp(-distance / 14
-    days) after it; 0 when there is none."""
-    if period is None:
-        return 0.0
+    days) after it."""
     before, after = period.start - moment, moment - period.end
     days = max(before / DAYS_BEFORE, after / DAYS_AFTER, timedelta()) / timedelta(days=1)
     return math.exp(-days)

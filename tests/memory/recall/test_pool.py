@@ -69,8 +69,5 @@ class TestCloseness:
     def test_it_falls_faster_before_the_period_than_after_it(self, edge: datetime) -> None:
         assert closeness(edge, MAY) == pytest.approx(0.3679, abs=1e-4)
 
-    def test_without_a_period_nothing_is_close(self) -> None:
-        assert closeness(NOW, None) == 0
-
     def test_the_beginning_of_time_is_far_from_everything(self) -> None:
         assert closeness(datetime(1, 1, 2, tzinfo=UTC), MAY) == 0
