@@ -75,6 +75,8 @@ async def test_other_names_are_refused(api: Api, connect: Connect) -> None:
         ("POST", "/v1/route", {"request": ""}, 422),
         ("GET", "/v1/status", None, 403),
         ("GET", "/metrics", None, 403),
+        ("GET", "/", None, 200),
+        ("GET", "/compare", None, 403),
     ],
 )
 async def test_the_log_names_the_key_also_of_a_request_that_is_refused(

@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from router.http.api import Api, Handler
+from router.http.caller import asking
 from router.http.limits import read_form, read_json
 from router.http.playground import caches, compare, learning, memory, skills, trying
 from router.http.playground.journal import Journal
@@ -80,6 +81,7 @@ class _Pages:
     async def _answer(self, request: Request, screen: Screen, action: Action | None) -> Response:
         identify = partial(self._sessions.identify, request)
         caller = identify()
+        asking.set(caller)
         caller.require(screen.right)
         caller.require_all_namespaces()  # the screens show names of the whole catalog
         given = dict(request.query_params)
