@@ -46,7 +46,14 @@ _SILENT_ROLES: Final = frozenset(("system", "developer", "tool", "function"))
 """Roles of messages that are no turn of the user or the assistant."""
 _SILENT_ITEMS: Final = frozenset(("function_call", "function_call_output", "reasoning"))
 """Types of items of the Responses API that have no role."""
-_LANGCHAIN_ROLES: Final = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+_LANGCHAIN_ROLES: Final = {
+    "human": "user",
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",  # an answer that was put together while it was streamed
+    "system": "system",
+    "tool": "tool",
+    "function": "function",
+}
 """What the types of LangChain's messages, which have no role, are called elsewhere."""
 
 
