@@ -217,7 +217,11 @@ class Learner:
             if bound is not None:
                 self.bound.restore(bound)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            _log.warning("beginning anew, with all examples: the state is not readable: %s", error)
+            _log.warning(
+                "the error bound and the calibrations begin anew, and the examples are kept: "
+                "what was stored cannot be used (%s)",
+                error,
+            )
             self.bound = ErrorBound(self._settings.max_error, seed=self._settings.seed)
             self.calibrations = StageCalibrations()
         self._taken_up = True

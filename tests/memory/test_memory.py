@@ -302,17 +302,18 @@ async def test_who_asks_about_the_user_is_told_what_the_user_said(
 
 async def test_what_something_depends_on_comes_before_what_that_depends_on(memory: Memory) -> None:
     """The later one was taken for a replacement of the earlier, whose words it shares."""
-    for day, (entity, target) in enumerate((("checkout", "cart"), ("cart", "ledger")), start=1):
-        await memory.save(
-            f"{entity} depends on {target}",
-            layer="graph",
-            name=entity,
-            scope=ADA,
-            created=f"2026-05-0{day}",
-            attributes={"entity": entity, "relations": (f"depends on -> {target}",)},
-        )
-    found = await memory.recall("What does checkout depend on?", ADA)
-    assert [one.item.id for one in found.items] == ["checkout", "cart"]
+    for text in ("{} depends on {}", "The {} service depends on the {} service"):
+        for day, (entity, target) in enumerate((("checkout", "cart"), ("cart", "ledger")), start=1):
+            await memory.save(
+                text.format(entity, target),
+                layer="graph",
+                name=entity,
+                scope=ADA,
+                created=f"2026-05-0{day}",
+                attributes={"entity": entity, "relations": (f"depends on -> {target}",)},
+            )
+        found = await memory.recall("What does checkout depend on?", ADA)
+        assert [one.item.id for one in found.items] == ["checkout", "cart"], text
 
 
 async def test_a_rule_that_names_the_day_asked_about_comes_first(memory: Memory) -> None:

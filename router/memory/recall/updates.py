@@ -145,7 +145,10 @@ def updates_among(
 
 def update_of(one: MemoryItem, other: MemoryItem) -> Update | None:
     """The two as if the later one had replaced the other; None where it cannot have: they are of
-    two layers or scopes, of one time, or of a layer whose items are never replaced."""
+    two layers or scopes, about two entities, of one time, or of a layer whose items are never
+    replaced."""
+    if _are_about_two_entities(one, other):
+        return None
     if (one.layer, one.scope) != (other.layer, other.scope) or one.layer not in LASTING_LAYERS:
         return None
     if one.created == other.created:
@@ -160,6 +163,8 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     if older.attributes.get(SUPERSEDED_BY) == newer.id:
         return True
     if newer.created <= older.created or older.layer not in LASTING_LAYERS:
+        return False
+    if _are_about_two_entities(newer, older):
         return False
     told = contradict(newer.content, older.content)
     if told is not None:
@@ -180,6 +185,11 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     said, before = (set(words.terms) - _PERSONS - {name} for words in (new, old))
     shared = len(said & before)
     return SHARED_BY_FRAME * len(said | before) <= shared < min(len(said), len(before))
+
+
+def _are_about_two_entities(one: MemoryItem, other: MemoryItem) -> bool:
+    its, others = one.attributes.get("entity"), other.attributes.get("entity")
+    return its is not None and others is not None and its != others
 
 
 def _leading_names(one: str, other: str) -> tuple[str, str]:
