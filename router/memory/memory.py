@@ -85,11 +85,13 @@ class Memory(OpenedInBlock):
             settings: None reads them from the environment and the working directory.
             encoder: in place of the one that the settings name.
             models: LLMs; ``extract`` and ``consolidate`` ask the first one. The caller closes
-                them. What reads layers is bound to milliseconds, and decides without.
+                them. Layers are chosen and read without an LLM, because that must take
+                milliseconds.
             layers: further layers, beside the built-in eleven; one of the same name replaces it.
             routing_table: routes to use instead of the default ones, by type of query.
-            count_tokens: tokens of a text as the reader of contexts counts them; None counts the
-                tokens of the bundled encoder, and by characters what it does not know.
+            count_tokens: tokens of a text as the model counts them that reads the contexts; None
+                counts with the tokenizer of the bundled encoder, and characters where it knows no
+                token.
             clock: seconds since the epoch.
 
         Raises:
@@ -110,7 +112,7 @@ class Memory(OpenedInBlock):
         def build() -> MemoryParts:
             from router.memory.parts import assemble_parts
 
-            # Kept here, by the thread, because the caller may be cancelled.
+            # Assigned in the thread: a caller that is cancelled would never get the result.
             self._parts = assemble_parts(
                 settings,
                 encoder=encoder,
@@ -125,13 +127,13 @@ class Memory(OpenedInBlock):
         self._loop = OwnLoop("memory", "SyncMemory")
         self._opening = asyncio.Lock()
         self._closed = False
-        self._away = False  # when it was last tried to open
+        self._away = False  # the last attempt to open found the database unreachable
         self._calls = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     async def open(self) -> None:
-        """Open the stores; every call does it when it is the first.
+        """Open the stores. The first call of any method does it, too.
 
         Raises:
             ConfigurationError: a setting cannot be met.
@@ -154,8 +156,8 @@ class Memory(OpenedInBlock):
 
     @property
     def away(self) -> bool:
-        """Whether the database of the layers could not be reached when it was last needed; waits
-        for nothing."""
+        """Whether the database of the layers could not be reached when it was last needed. Does not
+        ask it now."""
         return self._away if self._parts is None else self._parts.store.away
 
     async def aclose(self) -> None:
@@ -184,27 +186,27 @@ class Memory(OpenedInBlock):
                 self._idle.set()
 
     async def _in_thread(self, work: Callable[[MemoryParts], T]) -> T:
-        """Work over the parts that blocks, done in a thread."""
+        """Do work that blocks, over the parts, in a thread."""
         async with self._in_use() as parts:
             return await in_thread(partial(work, parts))
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[MemoryParts]:
-        """The same, once the items whose time is over are gone."""
+        """As ``_in_use``, after the items parsed_scope ``expires_at`` has passed were removed."""
         async with self._in_use() as parts:
             await in_thread(parts.store.expire)
             yield parts
 
     @asynccontextmanager
     async def _searching(self) -> AsyncIterator[MemoryParts]:
-        """The same, once all that searches need is in memory, which takes longer than a layer
-        may."""
+        """As ``_reading``, after the vectors were loaded into memory: that takes longer than the
+        deadline of a layer."""
         async with self._reading() as parts:
             await in_thread(parts.store.prepare_search)
             yield parts
 
     async def classify(self, query: str) -> Classification:
-        """What a query of 1 to 2,000 characters asks for, and which layers hold it."""
+        """What a query of 1 to 2,000 characters asks for, and which layers can answer it."""
         async with self._in_use() as parts:
             return parts.classifier.classify(query)
 
@@ -217,7 +219,7 @@ class Memory(OpenedInBlock):
         layers: Sequence[str] | None = None,
         strict: bool = False,
     ) -> MemoryRoute:
-        """What the layers that fit a query hold on it; see ``MemoryRouter.route``."""
+        """What the layers that fit a query found for it; see ``MemoryRouter.route``."""
         async with self._searching() as parts:
             return await parts.router.route(
                 query, scope=Scope.parse(scope), k=k, layers=layers, strict=strict
@@ -284,13 +286,15 @@ class Memory(OpenedInBlock):
         """Search all memories at once: what the scope sees of the layers, the memory files, and the
         service; see ``UnifiedMemory.search``. ``lexical_only`` searches the files alone, and
         ``semantic_only`` the service alone."""
-        whose, zone = Scope.parse(scope), self._zone(None)
+        parsed_scope, zone = Scope.parse(scope), self._zone(None)
         async with self._searching() as parts:
-            whole = not (lexical_only or semantic_only)
+            with_layers = not (lexical_only or semantic_only)
             return await parts.unified.search(
                 query,
-                scope=whose,
-                of_layers=partial(parts.in_layers, query, whose, limit, zone) if whole else None,
+                scope=parsed_scope,
+                search_layers=partial(parts.search_layers, query, parsed_scope, limit, zone)
+                if with_layers
+                else None,
                 limit=limit,
                 lexical_only=lexical_only,
                 semantic_only=semantic_only,
@@ -306,14 +310,14 @@ class Memory(OpenedInBlock):
     ) -> MemoryItem:
         """One memory: of the files by its name, or of a layer by its id. Raises UnknownMemory if
         there is none that the scope sees."""
-        whose = Scope.parse(scope)
+        parsed_scope = Scope.parse(scope)
         async with self._in_use() if layer is None else self._reading() as parts:
             if layer is None:
-                return await parts.unified.get(name, scope=whose)
+                return await parts.unified.get(name, scope=parsed_scope)
             from router.memory.records import check_stored
 
             check_stored(layer, "layer")
-            return await in_thread(lambda: parts.store.get(layer, name, whose))
+            return await in_thread(lambda: parts.store.get(layer, name, parsed_scope))
 
     async def save(
         self,
@@ -342,14 +346,14 @@ class Memory(OpenedInBlock):
                 text is one item of a layer and scope however often it is saved.
             tags: free labels.
             layer: one of the built-in layers.
-            scope: to whom it belongs; of layers only.
-            type: what kind of thing it is; this and the following are of layers only.
+            scope: to whom it belongs; this and all that follow are for layers only.
+            type: what kind of thing it is.
             created: when it happened, as a ``datetime`` or in ISO 8601, in UTC where it names no
                 time zone; None means now.
             usefulness: in [0, 1].
             provenance: where it comes from.
-            attributes: what the layer reads beside the text, such as ``status`` and ``due``. With
-                ``expires_at``, an ISO time, the item goes then.
+            attributes: what the layer reads beside the text, such as ``status`` and ``due``. At the
+                time in ``expires_at``, in ISO 8601, the item is removed.
             supersede: items of the same layer and scope that this one replaces, or their ids. They
                 are kept as history.
             questions: up to five that the item answers, in other words than its own, so that it is
@@ -366,13 +370,13 @@ class Memory(OpenedInBlock):
         """
         async with self._in_use() as parts:
             if layer is None:
-                told = (
+                for_layers_only = (
                     scope,
                     created,
                     attributes or None,
                     provenance or supersede or questions or None,
                 )
-                if (told, type, usefulness) != ((None,) * 4, "note", 0.5):
+                if (for_layers_only, type, usefulness) != ((None,) * 4, "note", 0.5):
                     raise InvalidRequest(
                         "save: a memory file has content, name and tags; name a layer for the rest"
                     )
@@ -401,8 +405,7 @@ class Memory(OpenedInBlock):
                 **values,
             )
             saved, older = await in_thread(lambda: parts.records.save(item, supersede=supersede))
-            off = ServiceFate.OFF
-            return SaveReport(saved.id, off, layer=layer, item=saved, supersedes=older)
+            return SaveReport(saved.id, ServiceFate.OFF, layer=layer, item=saved, supersedes=older)
 
     async def list(
         self,
@@ -414,10 +417,10 @@ class Memory(OpenedInBlock):
     ) -> Page:
         """Items of the layers, or of some of them, that a scope sees, newest first: a page of 1 to
         1,000, which begins ``after`` what the page before gave as ``next``."""
-        whose = Scope.parse(scope)
+        parsed_scope = Scope.parse(scope)
         async with self._reading() as parts:
             return await in_thread(
-                lambda: parts.records.page(whose, layers=layers, limit=limit, after=after)
+                lambda: parts.records.page(parsed_scope, layers=layers, limit=limit, after=after)
             )
 
     async def edit(
@@ -431,11 +434,11 @@ class Memory(OpenedInBlock):
         attributes: Mapping[str, AttributeValue | None] | None = None,
     ) -> MemoryItem:
         """Change an item that is stored in exactly this scope; see ``Records.edit``."""
-        whose = Scope.parse(scope)
+        parsed_scope = Scope.parse(scope)
         async with self._reading() as parts:
             return await in_thread(
                 lambda: parts.records.edit(
-                    layer, name, whose, content=content, tags=tags, attributes=attributes
+                    layer, name, parsed_scope, content=content, tags=tags, attributes=attributes
                 )
             )
 
@@ -443,26 +446,26 @@ class Memory(OpenedInBlock):
         self, *, scope: Scope | Mapping[str, object], limit: int = 100
     ) -> tuple[MemoryItem, ...]:
         """What is known of a user and holds now, newest first; see ``Records.profile``."""
-        whose = Scope.parse(scope)
+        parsed_scope = Scope.parse(scope)
         async with self._reading() as parts:
-            return await in_thread(lambda: parts.records.profile(whose, limit=limit))
+            return await in_thread(lambda: parts.records.profile(parsed_scope, limit=limit))
 
     async def export(self, *, owner: Scope | Mapping[str, object] | None = None) -> tuple[str, ...]:
         """All items of an owner, each as a line of JSON; None exports everybody's.
 
-        An owner is a scope whose open dimensions stand for any: ``{"user": "ada"}`` owns what was
+        An owner is a scope whose open dimensions match any value: ``{"user": "ada"}`` owns what was
         saved with that user in any project and session.
         """
-        whose = Scope.parse(owner)
+        parsed_owner = Scope.parse(owner)
         async with self._reading() as parts:
-            return await in_thread(lambda: tuple(parts.records.export(whose)))
+            return await in_thread(lambda: tuple(parts.records.export(parsed_owner)))
 
     async def import_lines(
         self, lines: Iterable[str], *, owner: Scope | Mapping[str, object] | None = None
     ) -> int:
-        """Store what ``export`` gave; how many items; see ``Records.import_lines``."""
-        whose = Scope.parse(owner)
-        return await self._in_thread(lambda parts: parts.records.import_lines(lines, whose))
+        """Store what ``export`` gave, and return how many items; see ``Records.import_lines``."""
+        parsed_owner = Scope.parse(owner)
+        return await self._in_thread(lambda parts: parts.records.import_lines(lines, parsed_owner))
 
     async def forget(self, owner: Scope | Mapping[str, object]) -> ForgetReport:
         """Remove for good all that an owner has in the layers, and the memory files if the owner is
@@ -472,13 +475,13 @@ class Memory(OpenedInBlock):
             InvalidRequest: the owner is everybody.
             ReadOnlyMemory: a file of the project is protected; nothing is forgotten.
         """
-        whose = Scope.parse(owner)
-        ours = self.settings.memory.project
+        parsed_owner = Scope.parse(owner)
+        project_of_files = self.settings.memory.project
         async with self._in_use() as parts:
             files = waiting = 0
-            if ours is not None and whose == Scope(project=ours):
+            if project_of_files is not None and parsed_owner == Scope(project=project_of_files):
                 files, waiting = await parts.unified.forget_files()
-            forget = partial(parts.records.forget, whose, files=files, waiting=waiting)
+            forget = partial(parts.records.forget, parsed_owner, files=files, waiting=waiting)
             report = await in_thread(forget)
             parts.router.clear_cache()
             return report
@@ -494,25 +497,27 @@ class Memory(OpenedInBlock):
         this memory the first one drafts the merged texts.
 
         Args:
-            policy: says of each proposal whether to accept it at once; otherwise it waits for
-                ``accept`` or ``reject``.
+            policy: whether to accept a proposal at once; if not, it waits for ``accept`` or
+                ``reject``.
 
         Returns:
             The proposals that were neither waiting nor rejected already.
         """
         from router.memory.curation.consolidation import drafted, proposals_for
 
-        whose, now = Scope.parse(scope), self._now()
+        parsed_scope, now = Scope.parse(scope), self._now()
         async with self._reading() as parts:
             made = await in_thread(
-                lambda: parts.proposals.unknown(proposals_for(parts.records.all_of(whose), now))
+                lambda: parts.proposals.unknown(
+                    proposals_for(parts.records.all_of(parsed_scope), now)
+                )
             )
             if self._models:
                 made = [await drafted(each, self._models[0]) for each in made]
             new = await in_thread(partial(parts.proposals.add, made, now))
             for proposal in new:
                 if policy(proposal):
-                    await in_thread(partial(parts.proposals.accept, proposal.id, whose, now))
+                    await in_thread(partial(parts.proposals.accept, proposal.id, parsed_scope, now))
             return new
 
     async def extract(
@@ -542,13 +547,13 @@ class Memory(OpenedInBlock):
                 "extract: no LLM is configured: for the command set OPENAI_API_KEY, "
                 "OPENAI_BASE_URL or OLLAMA_HOST; in Python give Memory models"
             )
-        whose, now, turns = Scope.parse(scope), self._now(), turns_of(conversation)
+        parsed_scope, now, turns = Scope.parse(scope), self._now(), turns_of(conversation)
         async with self._reading() as parts:
             found = await extract(
                 turns,
                 model=self._models[0],
                 store=parts.store,
-                scope=whose,
+                scope=parsed_scope,
                 source=source,
                 now=now,
             )
@@ -556,31 +561,33 @@ class Memory(OpenedInBlock):
             return replace(found, proposals=new)
 
     async def proposals(self, *, scope: Scope | Mapping[str, object]) -> tuple[Proposal, ...]:
-        """The proposals that wait and that a scope sees, newest first."""
-        whose = Scope.parse(scope)
-        return await self._in_thread(lambda parts: parts.proposals.waiting(whose))
+        """The waiting proposals that a scope sees, newest first."""
+        parsed_scope = Scope.parse(scope)
+        return await self._in_thread(lambda parts: parts.proposals.waiting(parsed_scope))
 
     async def accept(self, proposal: str, *, scope: Scope | Mapping[str, object]) -> Proposal:
-        """Make the change that a proposal names, by its id or the beginning of it. What is replaced
-        is marked and kept.
+        """Make the change of a waiting proposal, given by its id or the beginning of its id. What
+        is replaced is marked and kept.
 
         Raises:
-            UnknownMemory: none waits that the scope sees, or what it is about is gone.
-            InvalidRequest: several begin so.
+            UnknownMemory: the scope sees no such proposal, or a memory that it is about is gone.
+            InvalidRequest: the ids of several proposals begin so.
         """
-        whose, now = Scope.parse(scope), self._now()
-        return await self._in_thread(lambda parts: parts.proposals.accept(proposal, whose, now))
+        parsed_scope, now = Scope.parse(scope), self._now()
+        return await self._in_thread(
+            lambda parts: parts.proposals.accept(proposal, parsed_scope, now)
+        )
 
     async def reject(self, proposal: str, *, scope: Scope | Mapping[str, object]) -> Proposal:
         """Leave everything as it is, and do not propose this again. Raises as ``accept``."""
-        whose = Scope.parse(scope)
-        return await self._in_thread(lambda parts: parts.proposals.reject(proposal, whose))
+        parsed_scope = Scope.parse(scope)
+        return await self._in_thread(lambda parts: parts.proposals.reject(proposal, parsed_scope))
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
 
     async def clear_cache(self) -> int:
-        """Forget the answers that were kept; how many there were."""
+        """Drop all cached answers; returns how many there were."""
         async with self._in_use() as parts:
             return parts.router.clear_cache()
 
@@ -593,15 +600,15 @@ class Memory(OpenedInBlock):
     ) -> None:
         """Forget one memory: a file that the scope sees by its name, or an item of a layer that is
         stored in exactly this scope. Raises UnknownMemory if there is none."""
-        whose = Scope.parse(scope)
+        parsed_scope = Scope.parse(scope)
         async with self._in_use() as parts:
             if layer is None:
-                await parts.unified.delete(name, scope=whose)
+                await parts.unified.delete(name, scope=parsed_scope)
                 return
             from router.memory.records import check_stored
 
             check_stored(layer, "layer")
-            if not await in_thread(lambda: parts.store.delete(layer, [name], whose)):
+            if not await in_thread(lambda: parts.store.delete(layer, [name], parsed_scope)):
                 raise UnknownMemory(name)
 
     async def sync(self, *, dry_run: bool = False) -> SyncReport:
@@ -634,8 +641,8 @@ class Memory(OpenedInBlock):
                 time_zone=zone,
             )
 
-    def _zone(self, given: str | tzinfo | None) -> tzinfo:
-        return zone_of(self.settings.memory.time_zone if given is None else given)
+    def _zone(self, time_zone: str | tzinfo | None) -> tzinfo:
+        return zone_of(self.settings.memory.time_zone if time_zone is None else time_zone)
 
     async def ingest(
         self,
@@ -652,13 +659,16 @@ class Memory(OpenedInBlock):
         self, min_retrievals: int, *, scope: Scope | Mapping[str, object] | None = None
     ) -> tuple[ConsolidationCandidate, ...]:
         """Memories that contexts use often; see ``QueryPatternTracker``."""
-        whose = Scope.parse(scope)
+        parsed_scope = Scope.parse(scope)
         return await self._in_thread(
-            lambda parts: parts.tracker.get_consolidation_candidates(min_retrievals, scope=whose)
+            lambda parts: parts.tracker.get_consolidation_candidates(
+                min_retrievals, scope=parsed_scope
+            )
         )
 
     async def status(self) -> dict[str, Any]:
-        """How everything is: layers with their weights and breakers, caches, files, service."""
+        """The state of all parts: layers with their weights and breakers, caches, files,
+        service."""
         async with self._in_use() as parts:
             unified = await parts.unified.status()
             return {

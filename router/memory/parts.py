@@ -1,4 +1,4 @@
-"""Putting a memory together: its parts from the settings."""
+"""Builds the parts of a memory from the settings, and puts them together."""
 
 from __future__ import annotations
 
@@ -38,11 +38,19 @@ from router.retrieval.configured_encoder import build_encoder
 from router.retrieval.encoders import Encoder
 from router.settings.settings import Settings
 
-SPOKEN: Final = ("session", "episodic")
-"""Layers of what was said and done, which the strategy ``episodic`` reads."""
-REMEMBERED: Final = (*SPOKEN, "semantic", "project", "user", "procedural", "graph", "governance")
-"""Layers that the strategies ``lexical`` and ``hybrid`` read. Tasks and plans are left out: they
-answer questions about them, and are no context for others."""
+EPISODIC_LAYERS: Final = ("session", "episodic")
+"""Layers that the strategy ``episodic`` of a context reads: what was said and done."""
+LEXICAL_LAYERS: Final = (
+    *EPISODIC_LAYERS,
+    "semantic",
+    "project",
+    "user",
+    "procedural",
+    "graph",
+    "governance",
+)
+"""Layers that the strategy ``lexical`` of a context reads. Tasks and plans are left out, because
+they are of use only to questions about them. With ``hybrid`` the query decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +69,10 @@ class MemoryParts:
     records: Records
     proposals: Proposals
 
-    async def in_layers(
+    async def search_layers(
         self, query: str, scope: Scope, limit: int, time_zone: tzinfo
     ) -> tuple[list[MemoryItem], SourceReport]:
-        """What all layers hold that bears on a query, best first, and how that went."""
+        """The relevant items of all layers, best first, and how the search went."""
         found = await self.recall.answer(
             query,
             scope,
@@ -105,49 +113,50 @@ def assemble_parts(
     count_tokens: Callable[[str], int] | None,
     clock: Callable[[], float],
 ) -> MemoryParts:
-    """Open the stores and put the parts over them. Takes about a second.
+    """Open the stores and build the parts that use them. Takes about a second.
 
     Raises:
-        ConfigurationError: ``memory.layer_ttl_days`` names no layer that items are saved to. Items
-            that should go would stay.
+        ConfigurationError: ``memory.layer_ttl_days`` names a layer that items cannot be saved to,
+            such as a misspelt one, whose items would then never expire.
     """
-    given = settings.memory
-    if unknown := given.layer_ttl_days.keys() - {*WRITABLE}:
+    memory_settings = settings.memory
+    if unknown := memory_settings.layer_ttl_days.keys() - {*WRITABLE}:
         raise ConfigurationError(
             f"setting memory.layer_ttl_days: {min(unknown)[:200]!r} is none of "
             f"{', '.join(WRITABLE)}"
         )
     encoder = build_encoder(settings) if encoder is None else encoder
-    with ExitStack() as opened:  # what is open when another store fails is closed again
+    with ExitStack() as opened:  # if a later store cannot be opened, those before are closed
         classifier = QueryClassifier(
             table=routing_table, layers=[layer.spec for layer in layers], encoder=encoder
         )
-        classifier.classify("What is there?")  # loads its weights, before a deadline runs
-        if given.url is None:
-            store = MemoryStore.open(given.directory, encoder=encoder, clock=clock)
+        classifier.classify("What is there?")  # loads its weights now, and not within a deadline
+        if memory_settings.url is None:
+            store = MemoryStore.open(memory_settings.directory, encoder=encoder, clock=clock)
+            threads_at_a_time = THREADS_AT_A_TIME
         else:
-            store = MemoryStore.connect(given.url, encoder=encoder, clock=clock)
+            store = MemoryStore.connect(memory_settings.url, encoder=encoder, clock=clock)
+            threads_at_a_time = LAYERS_AT_A_TIME  # they mostly wait for the server
         opened.callback(store.close)
-        weights = LayerWeights(given.directory / "weights.sqlite3", clock=clock)
+        weights = LayerWeights(memory_settings.directory / "weights.sqlite3", clock=clock)
         opened.callback(weights.close)
-        tracker = QueryPatternTracker(given.directory / "patterns.sqlite3", clock=clock)
+        tracker = QueryPatternTracker(memory_settings.directory / "patterns.sqlite3", clock=clock)
         opened.callback(tracker.close)
-        unified = UnifiedMemory.open(given, encoder=encoder)
+        unified = UnifiedMemory.open(memory_settings, encoder=encoder)
         opened.callback(lambda: asyncio.run(unified.aclose()))  # this is a thread without a loop
-        project = ProjectLayer(store, unified.files, project=given.project)
-        own = {layer.spec.name: layer for layer in (*built_in_layers(store), project)}
+        project = ProjectLayer(store, unified.files, project=memory_settings.project)
+        built_in = {layer.spec.name: layer for layer in (*built_in_layers(store), project)}
         replaced = {layer.spec.name for layer in layers}
         router = MemoryRouter(
-            [*(layer for name, layer in own.items() if name not in replaced), *layers],
+            [*(layer for name, layer in built_in.items() if name not in replaced), *layers],
             classifier=classifier,
             weights=weights,
             generation=lambda: store.generation + unified.files.generation,
             clock=clock,
-            layer_deadline_seconds=given.layer_deadline_seconds,
-            deadline_seconds=given.deadline_seconds,
-            # Those over a server wait for it; the others compute.
-            threads_at_a_time=THREADS_AT_A_TIME if given.url is None else LAYERS_AT_A_TIME,
-            cache_seconds=given.cache_ttl_seconds,
+            layer_deadline_seconds=memory_settings.layer_deadline_seconds,
+            deadline_seconds=memory_settings.deadline_seconds,
+            threads_at_a_time=threads_at_a_time,
+            cache_seconds=memory_settings.cache_ttl_seconds,
         )
         relevance = Relevance(store.text_vectors).of
         documents = DocumentIndex(store)
@@ -155,12 +164,12 @@ def assemble_parts(
             router,
             relevance=relevance,
             clock=clock,
-            accessed=store.touch,
+            mark_accessed=store.touch,
             judges_in_thread=not encoder.static,
-            beside=unified.beside,
+            ask_service=unified.recall_service,
         )
         assembler = ContextAssembler(
-            partial(_remembered, recall, store, project),
+            partial(_memories_for_context, recall, store, project),
             documents=documents.retrieve,
             no_documents=documents.is_empty,
             relevance=relevance,
@@ -185,7 +194,7 @@ def assemble_parts(
     )
 
 
-async def _remembered(
+async def _memories_for_context(
     recall: Recaller,
     store: MemoryStore,
     project: ProjectLayer,
@@ -194,12 +203,13 @@ async def _remembered(
     scope: Scope,
     k: int,
 ) -> Retrieved:
-    """What is remembered, for the assembler of contexts; by words alone, ``k`` items a layer."""
+    """The memories for a context: ``k`` items in all, or with the strategy ``lexical`` ``k`` items
+    of each layer."""
 
     def by_words() -> list[MemoryItem]:
         words = search_words(query)
-        found = [store.lexical(layer, words, scope=scope, k=k) for layer in REMEMBERED]
-        return [*chain(*found), *project.in_files(query, scope=scope, k=k)]
+        found = [store.lexical(layer, words, scope=scope, k=k) for layer in LEXICAL_LAYERS]
+        return [*chain(*found), *project.search_files(query, scope=scope, k=k)]
 
     if strategy is Strategy.LEXICAL:
         return Retrieved(await in_thread(by_words))
@@ -210,17 +220,17 @@ async def _remembered(
         include_confidence_scores=False,
         explain_reasoning=False,
         time_zone=query.now.tzinfo or UTC,
-        layers=SPOKEN if strategy is Strategy.EPISODIC else None,
+        layers=EPISODIC_LAYERS if strategy is Strategy.EPISODIC else None,
     )
     items = [one.item for one in answer.items if one.item.type != COUNT_TYPE]
     return Retrieved(items, missing_layers(answer.layers))
 
 
 def bundled_counter() -> Callable[[str], int]:
-    """A counter that uses the tokenizer of the bundled encoder: English words and pieces of rarer
-    ones. What these leave out counts, too, because the reader's model reads it: a token for each
-    character of other words and alphabets and for each line break, and one for four further spaces.
-    """
+    """Counts tokens with the tokenizer of the bundled encoder, which knows English words and pieces
+    of rarer ones. The model that reads the context also reads what this tokenizer does not know, so
+    that is counted, too: one token for each character of other words and alphabets, one for each
+    line break, and one for every four further spaces."""
     tokenizer = bundled_tokenizer()
 
     def count(text: str) -> int:

@@ -42,7 +42,7 @@ def without_past_words(text: str) -> str:
     return _SAYING_SO.sub(" ", text) if asks_for_past(text) else text
 
 
-def followed_by(text: str) -> frozenset[str]:
+def stems_after_before(text: str) -> frozenset[str]:
     """The stems of what stands behind "before" in a query that asks for the past."""
     match = _FOLLOWING.search(text) if asks_for_past(text) else None
     following = match["following"].strip() if match else ""

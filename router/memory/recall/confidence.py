@@ -1,16 +1,16 @@
-"""How much of a remembered item to believe: five factors, one figure, one of five levels.
+"""The confidence of a remembered item: five factors, their weighted mean, and one of five levels.
 
 The factors, their weights and the levels are fixed, so that figures compare over time:
 
 * relevance .35: calibrated probability that the item bears on the query;
 * source quality .25: what the layer's spec says;
-* recency .15: exp(-(age / 6.24 days)^1.62), a Weibull survival curve through .95 after one day,
-  .3 after seven and about 0 after thirty;
-* consistency .15: of the items found that say nearly the same, itself among them, the share that
-  does not contradict it; 0 when the item is marked as obsolete or superseded;
+* recency .15: exp(-(age / 6.24 days)^1.62), a Weibull survival curve: .95 after one day, .3 after
+  seven and about 0 after thirty;
+* consistency .15: of the items found about the same matter, the item itself included, the share
+  that does not contradict it; 0 if the item is marked as obsolete or superseded;
 * completeness .10: the share of type, tags, provenance and attributes that its writer gave.
 
-They explain an item to a person, and gate nothing: a fresh, complete item from a good source scores
+They explain an item to a person, and exclude none: a fresh, complete item from a good source scores
 above 0.5 without any relevance. Whether there *is* an answer is decided by relevance alone.
 """
 
@@ -46,11 +46,11 @@ _RECENCY_SCALE_DAYS: Final = 6.24
 _RECENCY_SHAPE: Final = 1.62
 
 _SAME_MATTER: Final = 0.6
-"""Share of their words, in [0, 1], that two items must have in common to speak of one matter."""
-_LEAST_WORDS: Final = 3
-"""Items of fewer words say too little to be compared."""
+"""Share of their words, in [0, 1], that two items about the same matter have in common."""
+_MIN_WORDS: Final = 3
+"""Items with fewer words are not compared: they say too little."""
 _COMPARED_CHARACTERS: Final = 1_000
-"""Only so much of an item is compared, so that long ones cost no more."""
+"""The beginning of an item that is compared, so that long items cost no more."""
 _NUMBER: Final = re.compile(r"\d+(?:[.:,/-]\d+)*")
 _NEGATIONS: Final = word_set(
     """
@@ -94,7 +94,7 @@ class ItemConfidence(PlainJson):
     def overall(self) -> float:
         """The weighted mean of the factors, in [0, 1]."""
         mean = math.fsum(weight * getattr(self, name) for name, weight in FACTOR_WEIGHTS.items())
-        return round(mean, 9)  # so that five times 0.9 reaches the level that begins there
+        return round(mean, 9)  # five factors of 0.9 must reach the level that begins at 0.9
 
     @property
     def level(self) -> Level:
@@ -132,24 +132,24 @@ def consistencies(items: Sequence[MemoryItem], *, among: Sequence[MemoryItem]) -
 
 
 def conflicts_among(items: Sequence[MemoryItem]) -> list[tuple[MemoryItem, MemoryItem]]:
-    """Every pair that speaks of one matter and contradicts itself. Items that are marked as
-    superseded contradict nothing."""
-    said = [(item, _Statement.of(item.content)) for item in items if not _is_obsolete(item)]
+    """Every pair of items that are about the same matter and contradict each other. Items that are
+    marked as obsolete or superseded are left out."""
+    valid = [(item, _Statement.of(item.content)) for item in items if not _is_obsolete(item)]
     return [
         (one, other)
-        for (one, its), (other, others) in combinations(said, 2)
-        if its.shares_matter_with(others) and its.contradicts(others)
+        for (one, statement), (other, other_statement) in combinations(valid, 2)
+        if statement.shares_matter_with(other_statement) and statement.contradicts(other_statement)
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """What is compared of an item: its content words, its numbers, whether it denies."""
+    """What is compared of an item: its content words, its numbers, and whether it is negated."""
 
     text: str
     words: frozenset[str]
     numbers: frozenset[str]
-    denies: bool
+    is_negated: bool
 
     @classmethod
     def of(cls, content: str) -> _Statement:
@@ -163,25 +163,26 @@ class _Statement:
                 if word not in STOPWORDS and word not in _NEGATIONS and not word.isdigit()
             ),
             frozenset(_NUMBER.findall(text)),
-            # Two negations make an assertion.
+            # Two negations cancel each other.
             sum(1 for word in words if word in _NEGATIONS) % 2 == 1,
         )
 
     def shares_matter_with(self, other: _Statement) -> bool:
         if contradict(self.text, other.text):
             return True
-        if min(len(self.words), len(other.words)) < _LEAST_WORDS:
+        if min(len(self.words), len(other.words)) < _MIN_WORDS:
             return False
         common = len(self.words & other.words)
         return common >= _SAME_MATTER * (len(self.words) + len(other.words) - common)
 
     def contradicts(self, other: _Statement) -> bool:
-        """Of one matter: each gives another value (``frames.py``), one denies and the other
-        asserts, or each has a number of its own."""
-        told = contradict(self.text, other.text)
-        if told is not None:
-            return told
-        if self.denies != other.denies:
+        """For two statements about the same matter: whether they give different values
+        (``frames.py``), one is negated and the other not, or each has a number that the other has
+        not."""
+        differ_in_value = contradict(self.text, other.text)
+        if differ_in_value is not None:
+            return differ_in_value
+        if self.is_negated != other.is_negated:
             return True
         return bool(self.numbers - other.numbers) and bool(other.numbers - self.numbers)
 

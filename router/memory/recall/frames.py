@@ -1,17 +1,19 @@
-"""What a short statement says of what: "The shop opens at 7" gives the shop's opening time as 7.
+"""Reads short statements as frames: a subject, an attribute and its value. "The shop opens at 7"
+has the subject "shop", the attribute "open at" and the value "7".
 
-Two statements contradict each other if they give one attribute of one subject two values. That is
-read from the first sentence, if it has one of a few English forms whose attribute has one value at
-a time: what something is called, where somebody lives, what a thing costs, whom it belongs to, and
-so on. Of what may have many values at once ("Mia likes tea", "The team uses Jira") nothing is read.
+Two statements contradict each other if they give different values of the same attribute of the same
+subject. A frame is read from the first sentence of a text, if it has one of a few English forms
+whose attribute has one value at a time: what something is called, where somebody lives, what a
+thing costs, whom it belongs to, and so on. No frame is read from statements that may be true side
+by side ("Mia likes tea", "The team uses Jira").
 
-"X is Y" has one value at a time if Y is
+"X is Y" has one value at a time
 
-* a number, a time or a date, of the same unit;
-* a place or a day behind "at", "in", "on", "under" or "behind", unless X is a person; or
-* a name, unless X is of those of whom one may have several, such as brothers, or a person: "My boss
-  is Ann Lee" says who that is, "My boss is French" does not; or
-* anything, where X itself says that it is a value: a password, an address, a favourite colour.
+* if Y is a number, a time or a date (values of different units do not contradict each other);
+* if Y is a place or a day after "at", "in", "on", "under" or "behind", unless X is a person;
+* if Y is a name, unless there may be several X, such as brothers, or X is a person. "My boss is Ann
+  Lee" counts all the same, because a full name says who somebody is; "My boss is French" does not;
+* for any Y, if X names a kind of value: a password, an address, a favourite colour.
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ from typing import Final
 
 from router.text import STOPWORDS, stem, word_set
 
-_KEPT: Final = 4_096
-_LONGEST: Final = 200
-"""Characters of the longest sentence that is read."""
-_SUBJECT_WORDS: Final = 8
-_LABELLED_WORDS: Final = 2
+_CACHED_TEXTS: Final = 4_096
+_MAX_SENTENCE_CHARACTERS: Final = 200
+_MAX_SUBJECT_WORDS: Final = 8
+_MAX_LABELLED_WORDS: Final = 2
+"""Words of a value behind a label, as in "Opening hours: 9 to 17", if it contains a digit."""
 
 _SENTENCE: Final = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)[.;!?](?=\s|$)|\n")
 _WORD: Final = re.compile(r"[^\s,()\"\u201c\u201d]+")
@@ -45,19 +47,20 @@ _PREPOSITIONS: Final = word_set(
     "at in on under behind from for to with by during until till after before between if when since"
 )
 _PLACES: Final = word_set("at in on under behind")
-_ONESELF: Final = word_set("i we")
+_SPEAKER: Final = word_set("i we")
 _USER: Final = word_set("user")
 _POINTING: Final = word_set(
     "he she they you it who this that these those there here today tomorrow yesterday"
 )
-"""What may be another one, or another day, each time that it is said."""
+"""Words that mean another person, thing or day each time they are used."""
 _SEVERAL: Final = word_set(
     """
     brother sister son daughter child kid friend colleague coworker cousin uncle aunt neighbour
     neighbor grandson granddaughter nephew niece twin teammate bus train tram ferry stack
     """
 )
-"""Of whom, and of what, there may be several: a second name or departure is another one."""
+"""Persons and things of which there may be several. A second brother's name, or another departure
+of a bus, does not contradict the first."""
 _SEVERAL_VALUES: Final = frozenset({"name", "leave at", "arrive at"})
 KIN: Final = _SEVERAL | word_set(
     """
@@ -71,10 +74,10 @@ _VALUES: Final = word_set(
     colour color favourite favorite owner birthday timezone currency capital branch version port
     """
 )
-"""Words of a subject that say that it is a value itself, of any kind."""
+"""Words for kinds of values. A subject with such a word has one value at a time, whatever it is."""
 
 _BE: Final = frozenset({"is", "are", "="})
-"""And "am" behind "I". What was says nothing of what is."""
+"""And "am" after "I". "Was" is left out: what was true does not contradict what is true."""
 _PARTICIPLES: Final = {
     "called": "name",
     "named": "name",
@@ -87,7 +90,7 @@ _PARTICIPLES: Final = {
         """.split()
     },
 }
-"""What follows "is" and says which attribute."""
+"""Words after "is" that name the attribute."""
 _VERBS: Final = {
     f"{verb}{ending} {preposition}": f"{'start' if verb == 'begin' else verb} {preposition}"
     for verb, prepositions in {
@@ -113,31 +116,31 @@ _VERBS: Final = {
 _MEASURES: Final = {
     f"{verb}{ending}": verb for verb in ("cost", "weigh", "earn") for ending in ("", "s")
 } | {"has": "have", "have": "have"}
-"""Verbs whose object is one value if it is a number."""
+"""Verbs whose object is a value if it is a number."""
 _OWNERS: Final = {
     "owns": "owner by",
     "leads": "led by",
     "manages": "managed by",
     "maintains": "maintained by",
 }
-"""Verbs whose subject is the value, and whose object is what has it."""
-
-
+"""Verbs whose subject is the value, and whose object is the subject of the frame: "Ada owns the
+shop" gives the shop's owner."""
 _OF_VERBS: Final = frozenset({*_VERBS.values(), *_MEASURES.values()})
-_SAID_OF_ONE: Final = frozenset(
+_VERBS_AFTER_A_NAME: Final = frozenset(
     word
     for phrase in (*_VERBS, *_MEASURES, *_OWNERS, *_BE)
     if (word := phrase.split()[0]).endswith("s")
 )
-"""Verbs as they stand behind a name: "James lives"."""
+"""Verbs in the third person, by which a name that ends in "s" is known: "James lives"."""
 _STATE: Final = "state"
-"""What is said by another word than a value, as in "is now closed"; nothing contradicts it."""
+"""The attribute of "X is Y" where Y is no value, as in "is now closed"; no state contradicts
+another."""
 _MY: Final = frozenset({"my"})
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a statement says of what. The attribute holds the unit too, and on which days."""
+    """What a statement says. The attribute includes the unit, and the days that it is about."""
 
     subject: frozenset[str]
     attribute: tuple[str, ...]
@@ -145,8 +148,8 @@ class Frame:
 
 
 def contradict(one: str, other: str) -> bool | None:
-    """Whether two statements give one attribute of one subject two values; False also where they
-    clearly speak of two subjects, or of two matters. None if that cannot be told."""
+    """Whether two statements give different values of the same attribute of the same subject. False
+    also if they are clearly about different subjects or matters; None if that cannot be decided."""
     ours, theirs = frame_of(one), frame_of(other)
     if ours is None or theirs is None:
         return None
@@ -160,13 +163,14 @@ def contradict(one: str, other: str) -> bool | None:
 
 
 def _is_one_thing(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether "my wifi password" is "the wifi password"; "my name" need not be "the name"."""
+    """Whether two subjects are the same but for "my": "my wifi password" is "the wifi password".
+    With only one more word they may differ: "my name" and "the name"."""
     return len(one & other) > 1 and one ^ other == _MY
 
 
 def _are_two_matters(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether two attributes have nothing to do with each other, as where one works and where one
-    lives, or where the office is and that it is closed."""
+    """Whether two attributes have nothing to do with each other, such as where one works and where
+    one lives, or where an office is and that it is closed."""
     ours, theirs = one[0], other[0]
     if _STATE in (ours, theirs):
         stated = other if ours == _STATE else one
@@ -175,40 +179,41 @@ def _are_two_matters(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 
 def frame_of(text: str) -> Frame | None:
-    """What the first sentence of a text says, if it has one of the known forms."""
-    return _frame_of(text[: _LONGEST + 1])
+    """The frame of the first sentence of a text, if it has one of the known forms."""
+    return _frame_of(text[: _MAX_SENTENCE_CHARACTERS + 1])
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED_TEXTS)
 def _frame_of(text: str) -> Frame | None:
     end = _SENTENCE.search(text)
     sentence = text if end is None else text[: end.start()]
-    return _read(sentence) if len(sentence) <= _LONGEST else None
+    return _read(sentence) if len(sentence) <= _MAX_SENTENCE_CHARACTERS else None
 
 
 def speaks_of(text: str) -> str | None:
-    """The person whom a text is about by its first words: "I" for whoever says "I" or "we" and for
-    "the user", or the relative ("sister") of whom it says "my" or "our"."""
-    return _speaks_of(text[:_LONGEST])
+    """The person that a text is about by its first words: "I" for "I", "we" and "the user", or the
+    word for a relative after "my" or "our", such as "sister". None for any other."""
+    return _speaks_of(text[:_MAX_SENTENCE_CHARACTERS])
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHED_TEXTS)
 def _speaks_of(text: str) -> str | None:
     first = [word.lower() for word in _WORD.findall(text.replace("\u2019", "'"))[:3]]
     who = first[1:2] if first[:1] == ["the"] else first[:1]
-    if who and who[0].partition("'")[0] in (_USER if first[0] == "the" else _ONESELF | _USER):
+    if who and who[0].partition("'")[0] in (_USER if first[0] == "the" else _SPEAKER | _USER):
         return "I"
     is_theirs = bool(first) and first[0] in ("my", "our")
     return next((word for word in first[1:] if is_theirs and word in KIN), None)
 
 
 def leading_name(text: str) -> str | None:
-    """The word that a text begins with, where it may be somebody's name, as in "Ada moved"."""
-    word, following = (*_WORD.findall(text[:_LONGEST].replace("\u2019", "'"))[:2], "", "")[:2]
+    """The first word of a text, in lower case, if it may be somebody's name, as in "Ada moved"."""
+    words = _WORD.findall(text[:_MAX_SENTENCE_CHARACTERS].replace("\u2019", "'"))
+    word, following = (*words[:2], "", "")[:2]
     word = word.partition("'")[0]
     is_name = word.istitle() and (
-        not word.endswith("s")  # "Lives in Ghent" says of nobody by name
-        or following in _SAID_OF_ONE
+        not word.endswith("s")  # it may be a verb, as in "Lives in Ghent"
+        or following in _VERBS_AFTER_A_NAME
         or (following.endswith("ed") and len(following) > len("red"))
     )
     none = STOPWORDS | _PREPOSITIONS | KIN | _USER
@@ -216,30 +221,32 @@ def leading_name(text: str) -> str | None:
 
 
 def _read(sentence: str) -> Frame | None:
-    label, colon, named = sentence.partition(": ")
-    is_given = any(map(str.isdigit, named)) and len(named.split()) <= _LABELLED_WORDS
-    if colon and (is_given or word_set(label.lower()) & _VALUES):  # "Wifi password: hunter2"
-        sentence = f"{label} is {named}"
+    label, colon, labelled = sentence.partition(": ")
+    is_short_number = (
+        any(map(str.isdigit, labelled)) and len(labelled.split()) <= _MAX_LABELLED_WORDS
+    )
+    if colon and (is_short_number or word_set(label.lower()) & _VALUES):  # "Wifi password: hunter2"
+        sentence = f"{label} is {labelled}"
     found = _WORD.findall(sentence.replace("\u2019", "'"))
-    said = [bare for word in found if (bare := word.rstrip(".:!?"))]
-    words = [word.lower() for word in said]
-    for place, word in enumerate(words[1 : _SUBJECT_WORDS + 1], 1):
+    written = [bare for word in found if (bare := word.rstrip(".:!?"))]
+    words = [word.lower() for word in written]
+    for place, word in enumerate(words[1 : _MAX_SUBJECT_WORDS + 1], 1):
         rest = place + 1
         while rest < len(words) and words[rest] in _NOW:
             rest += 1
         following = words[rest] if rest < len(words) else ""
-        subject, value = said[:place], said[rest:]
-        is_said = word in _BE or (word == "am" and words[0] == "i")
-        if following in _PARTICIPLES and (is_said or following == "born"):
+        subject, value = written[:place], written[rest:]
+        is_form_of_be = word in _BE or (word == "am" and words[0] == "i")
+        if following in _PARTICIPLES and (is_form_of_be or following == "born"):
             return _frame(subject, _PARTICIPLES[following], value[1:])
-        if is_said:
+        if is_form_of_be:
             return _what_is(subject, value, several=word == "are")
         if f"{word} {following}" in _VERBS:
             return _frame(subject, _VERBS[f"{word} {following}"], value[1:])
         if word in _MEASURES:
             return _frame(subject, _MEASURES[word], value) if _is_number(following) else None
         if word in _OWNERS:
-            others = {"a", "an", *_PREPOSITIONS}  # "owns a dog" may be said of many
+            others = {"a", "an", *_PREPOSITIONS}  # "owns a dog" is true of many owners
             if following in others or _is_number(following) or words[0] in _POINTING:
                 return None
             return _frame(value, _OWNERS[word], subject)
@@ -247,7 +254,7 @@ def _read(sentence: str) -> Frame | None:
 
 
 def _what_is(subject: list[str], value: list[str], *, several: bool) -> Frame | None:
-    whose = {word.lower() for word in subject}
+    subject_words = {word.lower() for word in subject}
     is_person = _is_person(subject)
     place = value[0].lower() if value and value[0].lower() in _PLACES else ""
     value = [word for word in value[bool(place) :] if word.lower() not in _ARTICLES | _NOW]
@@ -261,8 +268,8 @@ def _what_is(subject: list[str], value: list[str], *, several: bool) -> Frame | 
     one_at_a_time = (
         not is_person
         if place
-        else not _VALUES.isdisjoint(whose)
-        or (is_name and not (several or whose & _SEVERAL) and (is_role or not is_person))
+        else not _VALUES.isdisjoint(subject_words)
+        or (is_name and not (several or subject_words & _SEVERAL) and (is_role or not is_person))
     )
     if one_at_a_time:
         return _frame(subject, f"is {place}{' name' * (is_name and bool(place))}", value)
@@ -271,8 +278,8 @@ def _what_is(subject: list[str], value: list[str], *, several: bool) -> Frame | 
 
 def _frame(subject: list[str], attribute: str, value: list[str]) -> Frame | None:
     subject = [word for place, word in enumerate(subject) if not _is_new(subject[place:], place)]
-    whose = {word.lower() for word in subject}
-    if whose & _POINTING or (attribute in _SEVERAL_VALUES and whose & _SEVERAL):
+    subject_words = {word.lower() for word in subject}
+    if subject_words & _POINTING or (attribute in _SEVERAL_VALUES and subject_words & _SEVERAL):
         return None
     words = [word.lower() for word in value if word.lower() not in _ARTICLES | _NOW]
     if words and words[0] in _PREPOSITIONS and attribute in _PARTICIPLES.values():
@@ -287,8 +294,8 @@ def _frame(subject: list[str], attribute: str, value: list[str]) -> Frame | None
 
 
 def _is_new(words: list[str], place: int) -> bool:
-    """Whether the first of these words of a subject only says that this is another one than before,
-    as in "The new password", and "New" in "New York" does not."""
+    """Whether the first of these words of a subject is the adjective "new", as in "The new
+    password", and not part of a name, as in "New York". ``place`` is its place in the subject."""
     begins = place == 0 and words[1:] and words[1].islower()
     return words[0] == "new" or (words[0] == "New" and bool(begins))
 
@@ -298,10 +305,10 @@ def _is_number(word: str) -> bool:
 
 
 def _is_person(subject: list[str]) -> bool:
-    """Whether it is oneself, a relative, or a bare name."""
+    """Whether a subject is the speaker, a relative, or a single name."""
     words = [word.lower() for word in subject]
     is_bare_name = len(words) == 1 and subject[0][0].isupper()
-    return words[0] in _ONESELF or words[-1] in KIN or is_bare_name
+    return words[0] in _SPEAKER or words[-1] in KIN or is_bare_name
 
 
 def _terms(words: list[str]) -> frozenset[str]:

@@ -1,13 +1,13 @@
-"""The memory router: which layers to read for a query, and what they hold on it.
+"""The memory router: chooses the layers to read for a query, and reads them.
 
-``route`` reads top to bottom: rewrite the query once for all layers, look into the cache, classify,
-choose layers, ask them some at a time.
+The steps are: rewrite the query once for all layers, look into the cache, classify the query,
+choose layers, ask a few of them at a time.
 
-The cache holds complete answers only (every layer looked), for five minutes. Its key is everything
-that changes an answer: the normalised query with the period read from it, today's
-date, who asks, which layers, how many items, the layer weights, and the generation of the stores,
-which rises with every write. "Yesterday" asked after midnight is another period and so another
-key. Equal queries that come while one is being answered share its work.
+The cache holds only answers to which every layer contributed, for five minutes. Its key is
+everything that changes an answer: the normalised query with the period read from it, today's date,
+the scope, the layers, the number of items, the layer weights, and the generation of the stores,
+which rises with every write. "Yesterday" asked after midnight is another period and so another key.
+Equal queries that arrive while one is being answered share its work.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ MAX_K: Final = 100
 CACHE_SECONDS: Final = 300.0
 _CACHE_CHARACTERS: Final = 20_000_000
 _ENTRY_CHARACTERS: Final = 2_000
-"""What an entry without items is counted as."""
+"""The size of an entry without items, for the bound of the cache."""
 UNLIKELY_WEIGHT: Final = 0.1
-"""Weight of a layer that is read although the classifier would not."""
+"""Weight of a layer that is read although the classifier did not choose it."""
 COUNTING_LAYER: Final = "meta"
+"""The layer that only counts what the others hold."""
 _REMEMBERED_ROUTES: Final = 1_000
-"""Answers that feedback can still name."""
+"""The latest answers, whose ids feedback can refer to."""
 
 
 class Classifier(Protocol):
@@ -66,18 +67,18 @@ class Classifier(Protocol):
 
 
 class MemoryRouter:
-    """Reads the right layers in time; see the module's text. Belongs to one event loop. ``specs``
-    is what each layer is, by name, in the order given.
+    """Chooses and reads layers; see the module's text. Belongs to one event loop. ``specs`` are the
+    ``LayerSpec`` of the layers, by name, in the order of ``layers``.
 
     Args:
-        layers: what can be read.
+        layers: all layers that can be read.
         classifier: says which of them a query needs.
         weights: learned layer weights; the caller closes them.
-        generation: changes with every write to what the layers read. It may block, and is asked in
+        generation: changes with every write to what the layers read. It may block, and is called in
             a thread.
-        layer_deadline_seconds: what one layer may take, from when it is asked.
-        deadline_seconds: what all layers together may take, once the query is classified.
-        threads_at_a_time: layers in threads that are asked at a time; see ``Gatherer``.
+        layer_deadline_seconds: how long one layer may take, from when it is asked.
+        deadline_seconds: how long all layers together may take, once the query is classified.
+        threads_at_a_time: how many layers in threads are asked at a time; see ``Gatherer``.
 
     Raises:
         ConfigurationError: two layers share a name.
@@ -115,7 +116,7 @@ class MemoryRouter:
         )
         self._hits = self._misses = 0
         self._flights: SingleFlight[MemoryRoute] = SingleFlight()
-        self._answered: LRUCache[str, tuple[QueryType, ...]] = LRUCache(_REMEMBERED_ROUTES)
+        self._types_by_id: LRUCache[str, tuple[QueryType, ...]] = LRUCache(_REMEMBERED_ROUTES)
 
     async def route(
         self,
@@ -126,23 +127,23 @@ class MemoryRouter:
         layers: Sequence[str] | None = None,
         strict: bool = False,
     ) -> MemoryRoute:
-        """What the layers that fit the query hold on it, in time, with partial results kept.
+        """What the layers that fit the query find within the deadline, also if some of them fail.
 
         Args:
             query: 1 to 2,000 characters of any language.
-            scope: who asks; nothing else is ever seen.
-            k: items a layer at most, 1 to 100.
+            scope: who asks; only items that it sees are found.
+            k: items of each layer at most, 1 to 100.
             layers: read these, whatever the query asks for; None lets the classifier choose.
-            strict: raise instead of leaving out what a layer did not give.
+            strict: raise if a layer fails, instead of an answer without it.
 
         Raises:
             InvalidRequest: an argument cannot be used, or a layer is unknown.
-            LayerError: ``strict``, and a layer failed, was late or was left alone.
+            LayerError: ``strict``, and a layer failed, was late or was skipped.
             StoreError: the stores' generation cannot be read.
         """
         check_k(k)
-        asked = rewrite(query, now=datetime.fromtimestamp(self._clock(), UTC))
-        route = await self.read(asked, scope=scope, k=k, layers=layers)
+        layer_query = rewrite(query, now=datetime.fromtimestamp(self._clock(), UTC))
+        route = await self.read(layer_query, scope=scope, k=k, layers=layers)
         if strict:
             for report in route.results:
                 if not report.is_complete:
@@ -151,35 +152,40 @@ class MemoryRouter:
 
     async def read(
         self,
-        asked: LayerQuery,
+        layer_query: LayerQuery,
         *,
         scope: Scope,
         k: int,
         layers: Sequence[str] | None = None,
-        always: bool = False,
+        even_if_unneeded: bool = False,
     ) -> MemoryRoute:
-        """As ``route``, of a query that has been rewritten.
+        """As ``route``, for a query that has been rewritten.
 
         Args:
-            always: read memory even if the classifier says that nothing in it bears on the query:
-                then, and for bare keywords, all layers are read.
+            even_if_unneeded: if the classifier chooses no layer, and for bare keywords, read all
+                layers but ``meta``.
         """
         started = self._monotonic()
         named = None if layers is None else self._named(layers)
         generation = await in_thread(self._generation)
         key = (
-            (normalise(asked.text), asked.terms, asked.period, asked.now.date()),
-            (scope, k, named, always, self._weights.version(), generation),
+            (
+                normalise(layer_query.text),
+                layer_query.terms,
+                layer_query.period,
+                layer_query.now.date(),
+            ),
+            (scope, k, named, even_if_unneeded, self._weights.version(), generation),
         )
         route = self._cache.get(key)
         cache_hit = route is not None
         if route is None:
             self._misses += 1
-            read = partial(self._read, asked, scope, k, named, always, key)
+            read = partial(self._read, layer_query, scope, k, named, even_if_unneeded, key)
             route = await self._flights.do(key, read)
         else:
             self._hits += 1
-        return self._for_caller(route, asked.text, started, cache_hit=cache_hit)
+        return self._for_caller(route, layer_query.text, started, cache_hit=cache_hit)
 
     async def feedback(
         self,
@@ -189,11 +195,11 @@ class MemoryRouter:
         route_id: str | None = None,
         query: str | None = None,
     ) -> None:
-        """Say whether a layer's part of an answer was useful. When it returns, it is on disk.
+        """Store whether a layer's part of an answer was useful. When it returns, that is on disk.
 
         Args:
-            route_id: the answer: the ``id`` of one of the last 1,000 routes or recalls.
-            query: or, in its place, the query itself.
+            route_id: the ``id`` of the answer, one of the last 1,000 routes or recalls.
+            query: instead of the id, the query itself.
 
         Raises:
             InvalidRequest: the layer or the answer is unknown, no layer is read for the query, or
@@ -205,28 +211,28 @@ class MemoryRouter:
         if (query is None) == (route_id is None):
             raise InvalidRequest("feedback: give either route_id or query")
         if query is not None:
-            about = self._classifier.classify(query).types
-            if not about:
+            types = self._classifier.classify(query).types
+            if not types:
                 raise InvalidRequest("query: no layer is read for it, so none can be judged")
-        elif isinstance(route_id, str) and route_id in self._answered:
-            about = self._answered[route_id]
+        elif isinstance(route_id, str) and route_id in self._types_by_id:
+            types = self._types_by_id[route_id]
         else:
             raise InvalidRequest(f"route_id: {route_id!r} is none of the latest answers")
-        await in_thread(partial(self._weights.learn, about, layer, useful=useful))
+        await in_thread(partial(self._weights.learn, types, layer, useful=useful))
 
     def clear_cache(self) -> int:
-        """Forget the answers that were kept; how many there were."""
-        kept = len(self._cache)
+        """Drop all cached answers; returns how many there were."""
+        entries = len(self._cache)
         self._cache.clear()
-        return kept
+        return entries
 
     async def reset_weights(self) -> None:
         """Forget all feedback."""
         await in_thread(self._weights.reset)
 
     def status(self) -> MemoryStatus:
-        """How the layers, their weights and the cache are doing."""
-        self._weights.version()  # takes up what other processes learned
+        """The state of the layers, their weights and the cache."""
+        self._weights.version()  # reads the feedback that other processes stored
         self._cache.expire()
         return MemoryStatus(
             layers=self._gatherer.states(),
@@ -241,45 +247,45 @@ class MemoryRouter:
 
     async def _read(
         self,
-        asked: LayerQuery,
+        layer_query: LayerQuery,
         scope: Scope,
         k: int,
         named: tuple[str, ...] | None,
-        always: bool,
+        even_if_unneeded: bool,
         key: Hashable,
     ) -> MemoryRoute:
-        """The answer made anew; a complete one goes into the cache."""
-        classification = self._classifier.classify(asked.text)
-        chosen, secondary = self._choose(asked, classification, named)
-        if always and named is None and (not chosen or is_keyword(asked.text)):
+        """Make an answer that is not cached; a complete one is put into the cache."""
+        classification = self._classifier.classify(layer_query.text)
+        chosen, secondary = self._choose(layer_query, classification, named)
+        if even_if_unneeded and named is None and (not chosen or is_keyword(layer_query.text)):
             chosen, secondary = self._all_of(classification), ()
-        # An LLM that classifies has a deadline of its own, and leaves the layers theirs.
+        # The deadline of the layers begins here: what classifying took is not taken off it.
         until = self._monotonic() + self._deadline_seconds
-        results = await self._gatherer.gather(asked, chosen, scope=scope, k=k, until=until)
+        results = await self._gatherer.gather(layer_query, chosen, scope=scope, k=k, until=until)
         queried = sum(1 for report in results if report.status is not LayerStatus.SKIPPED)
         stats = RouteStats(0.0, queried, cache_hit=False)
-        route = MemoryRoute("", asked.text, classification, results, secondary, stats)
+        route = MemoryRoute("", layer_query.text, classification, results, secondary, stats)
         if route.is_complete:
             with suppress(ValueError):  # larger than the whole cache
                 self._cache[key] = route
         return route
 
     def _choose(
-        self, asked: LayerQuery, classification: Classification, named: tuple[str, ...] | None
+        self, layer_query: LayerQuery, classification: Classification, named: tuple[str, ...] | None
     ) -> tuple[tuple[LayerChoice, ...], tuple[LayerChoice, ...]]:
-        """The layers to read and those to turn to next, heaviest first. Tasks are read where
-        nothing but tasks is asked for, whatever words like "I" and "work" speak for.
+        """The layers to read, and those to read next, highest weight first. A query that asks for
+        nothing but tasks reads the layer of tasks, though the classifier may choose others because
+        of words like "I" and "work".
 
-        Feedback changes the order, and which layers are read, but not how many: a secondary layer
-        that has come to outweigh a primary one takes its place. Without feedback the classifier's
-        order stands.
+        Feedback changes the order of the layers, and so which are read, but not how many: a
+        secondary layer whose weight becomes higher than that of a primary one takes its place.
         """
         primary = {choice.name: choice.weight for choice in classification.layers}
         further = {choice.name: choice.weight for choice in classification.secondary}
         if named is not None:
             wanted = {name: primary.get(name, further.get(name, 1.0)) for name in named}
             return self._weighed(wanted, classification.types), ()
-        if asks_for_tasks(asked):
+        if asks_for_tasks(layer_query):
             primary = {TASKS: 1.0} | primary
         primary = {name: weight for name, weight in primary.items() if name in self.specs}
         lightest = min(primary.values(), default=1.0)
@@ -289,15 +295,12 @@ class MemoryRouter:
             if name in self.specs and name not in primary
         }
         ranked = self._weighed(wanted, classification.types)
-        # Where none of the primary layers is installed, the best other one takes their place.
+        # If none of the primary layers is installed, the best other layer is read.
         count = max(1, len(primary)) if classification.layers else 0
         return ranked[:count], ranked[count:]
 
     def _all_of(self, classification: Classification) -> tuple[LayerChoice, ...]:
-        """Every layer that holds memories of its own, those first that the classifier would read.
-
-        ``meta`` only counts what the others hold.
-        """
+        """Every layer but ``meta``, those first that the classifier chose."""
         likely = {choice.name: choice.weight for choice in classification.layers}
         wanted = {
             name: max(likely.get(name, 0.0), UNLIKELY_WEIGHT)
@@ -309,7 +312,8 @@ class MemoryRouter:
     def _weighed(
         self, weights: dict[str, float], types: Iterable[QueryType]
     ) -> tuple[LayerChoice, ...]:
-        """The layers by their weights times what feedback says, scaled to at most 1."""
+        """The layers with their weights times the factors of feedback, scaled to at most 1, highest
+        first."""
         adapted = {
             name: weight * self._weights.factor(types, name) for name, weight in weights.items()
         }
@@ -332,9 +336,9 @@ class MemoryRouter:
     def _for_caller(
         self, route: MemoryRoute, query: str, started: float, *, cache_hit: bool
     ) -> MemoryRoute:
-        """The shared answer with an id and statistics of this caller's own."""
+        """The answer, which callers may share, with an id and statistics for this caller."""
         identity = secrets.token_hex(8)
-        self._answered[identity] = route.classification.types
+        self._types_by_id[identity] = route.classification.types
         milliseconds = (self._monotonic() - started) * 1000
         queried = 0 if cache_hit else route.stats.layers_queried
         stats = RouteStats(milliseconds, queried, cache_hit)
@@ -342,7 +346,7 @@ class MemoryRouter:
 
 
 def check_k(k: int) -> None:
-    """Raise InvalidRequest unless so many items may be asked for."""
+    """Raise InvalidRequest unless ``k`` is an allowed number of items."""
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
         raise InvalidRequest(f"k: {k!r} is no whole number from 1 to {MAX_K}")
 

@@ -1,15 +1,16 @@
-"""Recaller: reads the layers that a query calls for, and says what memory has to say on it.
+"""Recaller: reads the layers that a query needs, and makes one ranked answer of what they found.
 
-What the layers found is judged and put in order by ``Pool`` (``pool.py``). Further layers are read
-only while the answer is not good enough.
+``Pool`` (``pool.py``) judges how relevant the found items are, and ranks them. Further layers are
+read only while the confidence of the answer is too low (the cascade).
 
-* The classifier orders the layers and never vetoes: whoever calls recall wants memory read. Where
-  it would read nothing, and for bare keywords, all layers but ``meta`` are read at once.
-* One turn reads the next ``LAYERS_A_TURN`` secondary layers. The last turn allowed reads every
-  layer that is left but ``meta``. So "Nothing relevant is stored" is said only after a look into
-  all of them.
-* Reading takes at most the router's deadline a turn; the first turn also waits for a memory
-  service, for at most its ``probe_seconds``. Judging comes on top.
+* The classifier chooses which layers come first, but it cannot decide that none is read: whoever
+  calls ``recall`` wants memory to be read. If it would read none, and for bare keywords, all layers
+  but ``meta`` are read at once.
+* Each step of the cascade reads the next ``LAYERS_A_STEP`` secondary layers. The last step that is
+  allowed reads every layer that is left but ``meta``. So "Nothing relevant is stored" is said only
+  after all of them were read.
+* Reading takes at most the router's deadline for each step. The first time it also waits for a
+  memory service, for at most its ``probe_seconds``. The time to judge comes on top.
 """
 
 from __future__ import annotations
@@ -43,19 +44,19 @@ from router.memory.texts.questions import questions_of
 
 _log = logging.getLogger(__name__)
 
-LAYERS_A_TURN: Final = 2
-"""They are read in parallel, at the price of one."""
+LAYERS_A_STEP: Final = 2
+"""They are read at the same time, so two take no longer than one."""
 MAX_DEPTH: Final = 10
 _CANDIDATES_AN_ITEM: Final = 3
-"""How many candidates a layer is asked for, for each item wanted: layers order by their own sense,
-relevance and usefulness come after."""
+"""Candidates that each layer is asked for, for one item of the answer. Each layer ranks by its own
+score, and the ranking by relevance and usefulness, which comes later, must have a choice."""
 SERVICE_QUALITY: Final = 0.7
-"""How far what comes from beside the layers is to be trusted by its source alone."""
+"""The source quality of items from the memory service; for layers it is in their ``LayerSpec``."""
 _COMPARED: Final = 30
 """Items among which contradictions are looked for."""
-MANY_CHARACTERS: Final = 100_000
-"""More are judged in a thread: some 20 ms, in which the event loop would serve nobody else."""
-_ACCESSES_KEPT: Final = 1_000
+MAX_CHARACTERS_ON_LOOP: Final = 100_000
+"""Longer contents are judged in a thread: this takes some 20 ms, and would block the event loop."""
+_MAX_WAITING_ACCESSES: Final = 1_000
 
 
 class Recaller:
@@ -64,9 +65,10 @@ class Recaller:
     Args:
         router: reads the layers; the caller closes it.
         relevance: judges what they found.
-        accessed: told which items were given, in a thread and after the answer; it may block.
-        beside: asked at the same time as the first layers, such as a memory service. It ends in
-            bounded time and never raises.
+        mark_accessed: called with the items of an answer, in a thread and after the answer; it may
+            block.
+        ask_service: asks a memory service, at the same time as the first layers are read. It must
+            end in bounded time and must not raise.
         judges_in_thread: whether judging waits for something, such as a remote encoder.
     """
 
@@ -77,17 +79,17 @@ class Recaller:
         relevance: Judge,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
-        accessed: Callable[[Sequence[MemoryItem]], None] | None = None,
+        mark_accessed: Callable[[Sequence[MemoryItem]], None] | None = None,
         judges_in_thread: bool = False,
-        beside: Callable[[str, Scope, int], Awaitable[LayerReport | None]] | None = None,
+        ask_service: Callable[[str, Scope, int], Awaitable[LayerReport | None]] | None = None,
     ) -> None:
         self._router = router
         self._relevance = relevance
         self._judges_in_thread = judges_in_thread
-        self._beside = beside
+        self._ask_service = ask_service
         self._clock = clock
         self._monotonic = monotonic
-        self._accesses = None if accessed is None else _Accesses(accessed)
+        self._accesses = None if mark_accessed is None else _AccessRecorder(mark_accessed)
 
     async def answer(
         self,
@@ -103,18 +105,18 @@ class Recaller:
         time_zone: tzinfo = UTC,
         layers: Sequence[str] | None = None,
     ) -> RecallResult:
-        """What memory has to say; an empty answer when nothing stored bears on the query.
+        """What memory holds that bears on the query, best first; empty if there is nothing.
 
         Args:
             query: 1 to 2,000 characters of any language.
-            context: who asks: a scope, or a mapping of its names (user, project, session). None
-                is nobody in particular, who sees only what belongs to all.
+            context: the scope of who asks, or a mapping of its names (user, project, session). None
+                sees only what belongs to everybody.
             k: items at most, 1 to 100.
-            cascade: whether to turn to secondary layers at all.
-            confidence_threshold: an answer below it, in [0, 1], turns to them.
-            max_cascade_depth: how often at most, 0 to 10.
-            include_confidence_scores: whether to score each item's five factors.
-            explain_reasoning: whether to say why.
+            cascade: whether to read secondary layers at all.
+            confidence_threshold: they are read while the confidence is below this, in [0, 1].
+            max_cascade_depth: steps of the cascade at most, 0 to 10.
+            include_confidence_scores: whether to compute the five factors of each item.
+            explain_reasoning: whether to give reasons.
             time_zone: of who asks; "yesterday" is a day there.
             layers: read these and no others; None lets the query decide.
 
@@ -127,54 +129,54 @@ class Recaller:
         _check(k, confidence_threshold, max_cascade_depth)
         candidates = min(MAX_K, k * _CANDIDATES_AN_ITEM)
         now = datetime.fromtimestamp(self._clock(), time_zone)
-        asked = rewrite(query, now=now)
+        layer_query = rewrite(query, now=now)
         try:
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(
-                    self._ask_beside(query, scope, candidates, wanted=layers is None)
+                    self._service_reports(query, scope, candidates, wanted=layers is None)
                 )
                 route = await self._router.read(
-                    asked, scope=scope, k=candidates, layers=layers, always=True
+                    layer_query, scope=scope, k=candidates, layers=layers, even_if_unneeded=True
                 )
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         reports = (*route.results, *task.result())
-        pool = Pool(asked)
+        pool = Pool(layer_query)
         pool.weights |= {choice.name: choice.weight for choice in route.secondary}
         pool.weights |= {report.layer: report.weight for report in reports}
         pool.note_listed(route.results)
         await self._judge(pool, reports)
         path: list[CascadeStep] = []
-        left = self._unread(route) if cascade and layers is None else []
-        while left and len(path) < max_cascade_depth:
+        unread = self._unread(route) if cascade and layers is None else []
+        while unread and len(path) < max_cascade_depth:
             before = pool.confidence(k)
             if before >= confidence_threshold:
                 break
-            turn = LAYERS_A_TURN if len(path) + 1 < max_cascade_depth else len(left)
-            names, left = tuple(left[:turn]), left[turn:]
-            more = await self._router.read(asked, scope=scope, k=candidates, layers=names)
+            count = LAYERS_A_STEP if len(path) + 1 < max_cascade_depth else len(unread)
+            names, unread = tuple(unread[:count]), unread[count:]
+            more = await self._router.read(layer_query, scope=scope, k=candidates, layers=names)
             pool.note_listed(more.results, is_first=False)
             await self._judge(pool, more.results)
             path.append(CascadeStep(len(path) + 1, names, before, pool.confidence(k)))
         ranked = pool.ranked
-        given = ranked[:k]
+        items = ranked[:k]
         if include_confidence_scores:
-            given = self._with_confidence(given, ranked[: max(k, _COMPARED)], now)
-        conflicts = pool.conflicts(given)
+            items = self._with_confidence(items, ranked[: max(k, _COMPARED)], now)
+        conflicts = pool.conflicts(items)
         reasoning: tuple[str, ...] = ()
         if explain_reasoning:
-            whole = self._read_all(pool.reports)
+            all_read = self._are_all_read(pool.reports)
             reasoning = (
                 *route.classification.reasons,
-                *_reasons(pool, path, len(given), whole=whole),
-                *(_contradiction(given, pair) for pair in conflicts),
+                *_reasons(pool, path, len(items), all_read=all_read),
+                *(_contradiction(items, pair) for pair in conflicts),
             )
-        if self._accesses is not None and given:
-            self._accesses.note([judged.item for judged in given])
+        if self._accesses is not None and items:
+            self._accesses.record([judged.item for judged in items])
         return RecallResult(
             id=route.id,
             query=query,
-            items=tuple(given),
+            items=tuple(items),
             confidence=pool.confidence(k),
             classification=route.classification,
             layers=tuple(pool.reports),
@@ -185,30 +187,31 @@ class Recaller:
         )
 
     async def aclose(self) -> None:
-        """Wait until what was given has been told."""
+        """Wait until the accesses of all answers are recorded."""
         if self._accesses is not None:
-            await self._accesses.told()
+            await self._accesses.flush()
 
-    async def _ask_beside(
+    async def _service_reports(
         self, query: str, scope: Scope, k: int, *, wanted: bool
     ) -> tuple[LayerReport, ...]:
-        report = await self._beside(query, scope, k) if self._beside and wanted else None
+        ask = self._ask_service if wanted else None
+        report = None if ask is None else await ask(query, scope, k)
         return () if report is None else (report,)
 
     def _unread(self, route: MemoryRoute) -> list[str]:
-        """The layers that were not read yet, the secondary ones first, best first."""
+        """The layers that were not read yet: the secondary ones, best first, then the others."""
         read = {report.layer for report in route.results}
         names = [choice.name for choice in route.secondary]
         names += [name for name in self._router.specs if name != COUNTING_LAYER]
         return [name for name in dict.fromkeys(names) if name not in read]
 
-    def _read_all(self, reports: Iterable[LayerReport]) -> bool:
-        """Whether every layer but the one that counts had its say."""
+    def _are_all_read(self, reports: Iterable[LayerReport]) -> bool:
+        """Whether every layer but ``meta``, which only counts, was read completely."""
         read = {report.layer for report in reports if report.is_complete}
         return self._router.specs.keys() - {COUNTING_LAYER} <= read
 
     async def _judge(self, pool: Pool, reports: Sequence[LayerReport]) -> None:
-        """Add what layers found, with its relevance."""
+        """Add what layers found to the pool, with its relevance."""
         pool.add(reports)
         unjudged = pool.unjudged()
         contents = [item.content for item in unjudged]
@@ -217,15 +220,15 @@ class Recaller:
         def judge() -> None:
             pool.judge(contents, self._relevance(pool.query.subject, contents, questions))
 
-        if self._judges_in_thread or sum(map(len, contents)) > MANY_CHARACTERS:
+        if self._judges_in_thread or sum(map(len, contents)) > MAX_CHARACTERS_ON_LOOP:
             await in_thread(judge)
         else:
             judge()
 
     def _with_confidence(
-        self, given: Sequence[RecalledItem], among: Sequence[RecalledItem], now: datetime
+        self, items: Sequence[RecalledItem], among: Sequence[RecalledItem], now: datetime
     ) -> list[RecalledItem]:
-        agreeing = consistencies([one.item for one in given], among=[one.item for one in among])
+        agreeing = consistencies([one.item for one in items], among=[one.item for one in among])
         qualities = {name: spec.quality for name, spec in self._router.specs.items()}
         return [
             replace(
@@ -238,37 +241,38 @@ class Recaller:
                     completeness=completeness(one.item),
                 ),
             )
-            for one, consistency in zip(given, agreeing, strict=True)
+            for one, consistency in zip(items, agreeing, strict=True)
         ]
 
 
-class _Accesses:
-    """Tells which items were given: one call at a time, in a thread, bounded when it is slow."""
+class _AccessRecorder:
+    """Records which items were given in answers: one call at a time, in a thread. If that is slow,
+    the oldest that wait are dropped."""
 
-    def __init__(self, tell: Callable[[Sequence[MemoryItem]], None]) -> None:
-        self._tell = tell
-        self._waiting: deque[MemoryItem] = deque(maxlen=_ACCESSES_KEPT)
-        self._telling: asyncio.Task[None] | None = None
+    def __init__(self, mark: Callable[[Sequence[MemoryItem]], None]) -> None:
+        self._mark = mark
+        self._waiting: deque[MemoryItem] = deque(maxlen=_MAX_WAITING_ACCESSES)
+        self._task: asyncio.Task[None] | None = None
         self._failing = False
 
-    def note(self, items: Iterable[MemoryItem]) -> None:
+    def record(self, items: Iterable[MemoryItem]) -> None:
         self._waiting.extend(items)
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.ensure_future(self._tell_all())
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._mark_all())
 
-    async def told(self) -> None:
-        if self._telling is not None:
-            await self._telling
+    async def flush(self) -> None:
+        if self._task is not None:
+            await self._task
 
-    async def _tell_all(self) -> None:
+    async def _mark_all(self) -> None:
         while self._waiting:
             items = tuple(self._waiting)
             self._waiting.clear()
             try:
-                await in_thread(partial(self._tell, items))
+                await in_thread(partial(self._mark, items))
                 self._failing = False
-            except Exception as error:  # noqa: BLE001 - the answer is given; a note must not matter
-                if not self._failing:  # a full disk stays full, and would fill the log with it
+            except Exception as error:  # noqa: BLE001 - a record must not spoil an answer
+                if not self._failing:  # log a lasting fault, such as a full disk, only once
                     _log.warning("it is not noted which memories are given: %s", error)
                 self._failing = True
 
@@ -283,15 +287,18 @@ def _check(k: int, confidence_threshold: float, max_cascade_depth: int) -> None:
         )
 
 
-def _contradiction(given: Sequence[RecalledItem], pair: tuple[MemoryItem, MemoryItem]) -> str:
-    """The sentence about two given items, which it names by their places: a person is shown the
-    texts in their order, and no ids."""
-    items = [one.item for one in given]
+def _contradiction(answer: Sequence[RecalledItem], pair: tuple[MemoryItem, MemoryItem]) -> str:
+    """The sentence about two items of an answer. It names them by their places, because a person
+    sees the texts in this order, and no ids."""
+    items = [one.item for one in answer]
     first, second = sorted(items.index(item) + 1 for item in pair)
     return f"Items {first} and {second} contradict each other, and nothing tells which one holds."
 
 
-def _reasons(pool: Pool, path: Sequence[CascadeStep], given: int, *, whole: bool) -> Iterator[str]:
+def _reasons(
+    pool: Pool, path: Sequence[CascadeStep], given: int, *, all_read: bool
+) -> Iterator[str]:
+    """Sentences on the steps of the cascade, the layers that failed, and the ``given`` items."""
     for step in path:
         yield (
             f"The best answer so far bears on the query with probability {step.before:.2f}, which "
@@ -313,12 +320,12 @@ def _reasons(pool: Pool, path: Sequence[CascadeStep], given: int, *, whole: bool
     unfit = f"none of {found} items found fits"
     if found <= 1:
         unfit = "the one item found does not fit" if found else "nothing was found"
-    where = "is stored" if whole else "was found in the layers that were read"
+    where = "is stored" if all_read else "was found in the layers that were read"
     yield f"Nothing relevant {where}: {unfit}."
 
 
 def missing_layers(reports: Iterable[LayerReport]) -> tuple[str, ...]:
-    """A sentence, without its full stop, on each layer that did not have its say."""
+    """A sentence, without its full stop, on each layer that gave no complete answer."""
     return tuple(
         f"Layer {report.layer} is missing ({report.status}): {report.reason}"
         for report in reports

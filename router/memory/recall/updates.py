@@ -1,35 +1,40 @@
-"""Of two memories about one matter, which one holds now?
+"""Has a later memory replaced an earlier one about the same matter?
 
-People save what is true now and leave in place what was true before: "Our database is Postgres 14",
-and later "We moved to MySQL 8". A memory that says by an attribute what has replaced it
-(``superseded_by``) is believed. Otherwise a later statement is taken to replace an earlier one of
-the same layer and scope
+People save what is true now, and leave in place what was true before: "Our database is Postgres
+14", and later "We moved to MySQL 8". If the attribute ``superseded_by`` of a memory names another
+one, that has replaced it. Otherwise a later statement replaces an earlier one of the same layer and
+scope in these four cases, tried in this order (``replaces``):
 
-* if both give one attribute of one subject, and each another value (``frames.py``); where two such
-  statements speak of two subjects or of two matters, nothing is replaced;
-* if it says that somebody let go of ("sold", "gave up", "broke up with") what the other says that
-  they have, of the same person, and what they let go of is at least ``SHARED_BY_LETTING_GO`` of its
-  words. Where the two share a part of it alone, "coffee" and not "tea", nothing is replaced;
-* if it speaks of a change ("moved", "instead"), of the same person, and not of a plan, and the two
-  share at least ``SHARED_BY_CHANGE`` of the words of the shorter one. Related words count, numbers
-  and words of change do not; "now" and "since" alone, and a word of the earlier one's subject that
-  is called new ("the new website"), ask for ``SHARED_BY_FRAME``. They must also
-  begin with the same matter, or hold related words, or the later one names what was replaced ("from
-  Perl"). If the word of change is itself the related one ("I moved to Hamburg" after "I live in
-  Berlin"), the words of the earlier one count, unless both are of one person; or
-* if both begin with the same word and share at least ``SHARED_BY_FRAME`` of all their words, but
-  each has something of its own, such as another number.
+* **Another value.** Both give a value of the same attribute of the same subject, and the values
+  differ (``frames.py``). If two such statements have different subjects or matters, neither
+  replaces the other.
+* **Letting go.** The later one says that somebody let go of something ("sold", "gave up", "broke up
+  with"), and the earlier one says that the same person has it. The words of that thing must be at
+  least ``SHARED_BY_LETTING_GO`` of the words of the earlier one. If the two share only some of them
+  ("black coffee" and "coffee with milk"), nothing is replaced.
+* **Change.** The later one speaks of a change ("moved", "instead") of the same person, and not of a
+  plan, and the two share at least ``SHARED_BY_CHANGE`` of the words of the shorter one. Related
+  words count; numbers and words of change do not. If the only sign of a change is "now", "since",
+  or that a word of the earlier one's subject is called new ("the new website"), they must share
+  ``SHARED_BY_FRAME``. In addition both must begin with the same matter or contain related words, or
+  the later one must name what was replaced ("from Perl"). If the word of change is itself the
+  related word ("I moved to Hamburg" after "I live in Berlin"), the share is of the words of the
+  earlier one, unless both are about one person.
+* **Same form.** Both begin with the same word and share at least ``SHARED_BY_FRAME`` of all their
+  words, and each has a word of its own, such as another number.
 
-That both name one person, "the user", "my wife" or a name that they begin with, is no shared word,
-and where they begin with two names, nothing is replaced, unless the later one names the other, too.
-Of 2,541 statements about the people of LoCoMo, which are nearly all true side by side, 434 were
-taken to be replaced while names were words, and any "new" was a change; 37 are now.
+A person whom both name ("the user", "my wife", or a name that they begin with) does not count as a
+shared word. If they begin with two different names, nothing is replaced, unless the later one names
+the other person, too. This matters: of 2,541 statements about the people of LoCoMo, nearly all of
+which are true at the same time, 434 were found to be replaced when names counted as words and every
+"new" as a change; with these rules it is 37.
 
-Events, talk and tasks are never replaced: what happened has happened.
+Events, conversations and tasks are never replaced, because what happened stays true.
 
-Where none of this is sure, the later of two may still be the answer ("From now on people must order
-for 18 euro at least" after "Minimum order is 12 euro"), the likelier the more words they share
-(``likelihood_of_replacement``). That decides alone which of them a recall gives first.
+If none of the four cases applies, the later one may still be the answer: "From now on people must
+order for 18 euro at least" after "Minimum order is 12 euro". The more words two statements share,
+the likelier that is (``likelihood_of_replacement``). This only decides which of them a recall puts
+first.
 """
 
 from __future__ import annotations
@@ -54,26 +59,27 @@ from router.text import stem, stems, tokens, word_set
 LASTING_LAYERS: Final = frozenset(
     {"semantic", "project", "user", "procedural", "planning", "graph", "governance"}
 )
-"""Layers of what holds until it is replaced."""
+"""Layers of knowledge that is valid until it is replaced; the others hold events and tasks."""
 USER_LAYER: Final = "user"
 SHARED_BY_CHANGE: Final = 0.3
 SHARED_BY_FRAME: Final = 0.6
 SHARED_BY_LETTING_GO: Final = 0.25
+"""Shares of words, in [0, 1], that the module's text explains."""
 LIKELY_BY_SHARED: Final = 4.0
 """Log-odds of a replacement that is not sure, for two memories with all their words in common. This
 and the next were fitted to the questions of twelve people (``benchmarks/memory_finding.py``)."""
 LIKELY_BY_CHANGE: Final = 25.0
-"""What is added to it where the later one tells of a change."""
+"""The same, added if the later one speaks of a change."""
 MAX_WORDS: Final = 60
-"""Longer texts are documents; they are compared by nobody here."""
+"""Texts with more words are documents, and are not compared."""
 SUPERSEDED_BY: Final = "superseded_by"
-"""Attribute: the id of what has replaced an item."""
+"""Attribute: the id of the item that has replaced this one."""
 SUPERSEDED_AT: Final = "superseded_at"
-"""Attribute: when, in ISO 8601."""
+"""Attribute: when it was replaced, in ISO 8601."""
 
-_WEAK: Final = word_set("now since")
-"""What is now so need not have been otherwise before."""
-_CHANGE_WORDS: Final = _WEAK | word_set(
+_WEAK_CHANGE_WORDS: Final = word_set("now since")
+"""Weak signs of a change: what is so now may have been so before."""
+_CHANGE_WORDS: Final = _WEAK_CHANGE_WORDS | word_set(
     """
     moved changed switched replaced replaces replace migrated instead anymore
     rewritten rewrote ported renamed upgraded gone followed successor bought quit stopped promoted
@@ -86,7 +92,7 @@ _IN_USE: Final = re.compile(
     r"\w+ (?:(?:is|are) (?:hosted|written|stored|kept|built|deployed)|us(?:e|es)|runs?|lies?) "
 )
 _NO_LONGER: Final = re.compile(r"\bno longer\b|(?:\bnot|n't) [^.;]*\bany more\b", re.IGNORECASE)
-"""As sure a sign of a change as "anymore", though "longer" alone is none."""
+"""Replaced by "anymore", which is a word of change; "longer" alone is none."""
 _LET_GO: Final = re.compile(
     r"\b(?:sold|got rid of|traded(?: in)?|gave up(?: on)?|gave away|quit|stopped(?= \w+ing\b)"
     r"|cancell?ed(?=[\w' ]* (?:subscription|membership|contract)\b))"
@@ -103,50 +109,52 @@ _PARTNERS: Final = word_set("wife husband partner girlfriend boyfriend")
 _SMALL_WORD: Final = re.compile(r"\b[a-z][\w-]*")
 _NEW: Final = re.compile(r"\bnew (\w+(?: \w+)?)", re.IGNORECASE)
 _GENERAL: Final = frozenset(map(stem, word_set("use used run need get make")))
-"""Words that say nothing of a matter."""
+"""Words that do not tell which matter a text is about."""
 _REPLACED: Final = re.compile(
     r"\b(?:from|replace[ds]?|instead of|followed|as my|as our) (?:the )?(\w+(?: \w+)?)",
     re.IGNORECASE,
 )
 _PERSONS: Final = frozenset(map(stem, KIN)) | {"user"}
-"""That two memories are about one person says nothing of their matter; nor does a name."""
+"""Words for persons. That two memories share one does not make them about the same matter."""
 _PLANS: Final = frozenset(
     map(stem, word_set("might could would want plan consider maybe perhaps hope wish if"))
 )
-"""What is only planned has replaced nothing yet."""
+"""Words of plans: what is only planned has replaced nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
+    """Two items of which the newer one has, or may have, replaced the older one."""
+
     older: MemoryItem
     newer: MemoryItem
 
 
 def updates_among(
-    items: Iterable[MemoryItem], matters: Callable[[MemoryItem], bool] = lambda _: True
+    items: Iterable[MemoryItem], is_relevant: Callable[[MemoryItem], bool] = lambda _: True
 ) -> list[Update]:
-    """Every pair in which one item has replaced the other; the latest replacement of each. Pairs in
-    which neither item ``matters`` are left out."""
+    """For every item that another one has replaced, the pair with its latest replacement. Pairs of
+    which neither item ``is_relevant`` are not looked at."""
     by_owner: dict[tuple[str, Scope], list[MemoryItem]] = defaultdict(list)
     for item in items:
         if item.layer in LASTING_LAYERS:
             by_owner[item.layer, item.scope].append(item)
     found: list[Update] = []
-    for same in by_owner.values():
-        same.sort(key=lambda item: item.created, reverse=True)
-        mattering = {item.id for item in same if matters(item)}
-        for place, older in enumerate(same):
-            among = (i for i in same[:place] if older.id in mattering or i.id in mattering)
-            newest = next((one for one in among if replaces(one, older)), None)
+    for group in by_owner.values():
+        group.sort(key=lambda item: item.created, reverse=True)
+        relevant = {item.id for item in group if is_relevant(item)}
+        for place, older in enumerate(group):
+            newer = (i for i in group[:place] if older.id in relevant or i.id in relevant)
+            newest = next((one for one in newer if replaces(one, older)), None)
             if newest is not None:
                 found.append(Update(older, newest))
     return sorted(found, key=lambda update: update.older.created)
 
 
 def update_of(one: MemoryItem, other: MemoryItem) -> Update | None:
-    """The two as if the later one had replaced the other; None where it cannot have: they are of
-    two layers or scopes, about two entities, of one time, or of a layer whose items are never
-    replaced."""
+    """The two items as an update, if the later one may have replaced the other. None if it cannot
+    have: their layers, scopes or entities differ, they were created at the same time, or items of
+    their layer are never replaced."""
     if _are_about_two_entities(one, other):
         return None
     if (one.layer, one.scope) != (other.layer, other.scope) or one.layer not in LASTING_LAYERS:
@@ -157,7 +165,7 @@ def update_of(one: MemoryItem, other: MemoryItem) -> Update | None:
 
 
 def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
-    """Whether ``newer`` says what holds in place of ``older``; see the module's text."""
+    """Whether ``newer`` has replaced ``older``; see the module's text."""
     if newer.layer != older.layer or newer.scope != older.scope or newer.id == older.id:
         return False
     if older.attributes.get(SUPERSEDED_BY) == newer.id:
@@ -166,35 +174,37 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
         return False
     if _are_about_two_entities(newer, older):
         return False
-    told = contradict(newer.content, older.content)
-    if told is not None:
-        return told
+    contradicts = contradict(newer.content, older.content)
+    if contradicts is not None:
+        return contradicts
     new, old = words_of(_compared(newer)), words_of(_compared(older))
     if not new.terms or not old.terms or max(len(new.terms), len(old.terms)) > MAX_WORDS:
         return False
     name, other = _leading_names(_compared(newer), _compared(older))
     if name and other and name != other and name not in _CHANGES and other not in new.bag:
-        return False  # they speak of two people
-    is_gone = _lets_go(_compared(newer), _compared(older), name)
-    if is_gone is not None:
-        return is_gone
+        return False  # they are about two people
+    lets_go = _lets_go(_compared(newer), _compared(older), name)
+    if lets_go is not None:
+        return lets_go
     if _changes_in(_compared(newer)) or _renews(newer, older):
         return _replaces_by_change(newer, older, name)
     if new.terms[0] != old.terms[0]:
-        return False  # so most pairs are told apart before their words are compared
-    said, before = (set(words.terms) - _PERSONS - {name} for words in (new, old))
-    shared = len(said & before)
-    return SHARED_BY_FRAME * len(said | before) <= shared < min(len(said), len(before))
+        return False  # checked first because it is quick, and decides most pairs
+    new_terms, old_terms = (set(words.terms) - _PERSONS - {name} for words in (new, old))
+    shared = len(new_terms & old_terms)
+    least = SHARED_BY_FRAME * len(new_terms | old_terms)
+    return least <= shared < min(len(new_terms), len(old_terms))
 
 
 def _are_about_two_entities(one: MemoryItem, other: MemoryItem) -> bool:
-    its, others = one.attributes.get("entity"), other.attributes.get("entity")
-    return its is not None and others is not None and its != others
+    """Whether the attributes ``entity`` of two items name different entities."""
+    entity, other_entity = one.attributes.get("entity"), other.attributes.get("entity")
+    return entity is not None and other_entity is not None and entity != other_entity
 
 
 def _leading_names(one: str, other: str) -> tuple[str, str]:
-    """The stems of the names that two texts begin with, empty without one. What the other text
-    has in small letters is no name: "Climbing gym: ..." and "Switched climbing gym"."""
+    """The stems of the names that two texts begin with, empty without one. A word that the other
+    text has in lower case is no name: "Climbing gym: ..." and "Switched climbing gym"."""
     first, second = leading_name(one), leading_name(other)
     return (
         "" if first is None or first in _small_words(other) else stem(first),
@@ -204,32 +214,34 @@ def _leading_names(one: str, other: str) -> tuple[str, str]:
 
 @lru_cache(4_096)
 def _small_words(text: str) -> frozenset[str]:
-    """The words of a text that are written in small letters."""
+    """The words of a text that begin in lower case."""
     return frozenset(_SMALL_WORD.findall(text))
 
 
-def _is_of_use(newer: str, older: str) -> bool:
-    """Whether one tells of a switch from what the other says is in use: "Billing uses Stripe", and
-    "Billing switched to Adyen". Then the name that both begin with is what they are about."""
+def _is_switch_of_use(newer: str, older: str) -> bool:
+    """Whether the older text says what is in use ("Billing uses Stripe"), and the newer one tells
+    of a switch ("Billing switched to Adyen"). Then the name that both begin with is their matter,
+    and counts as a shared word."""
     return bool(_IN_USE.match(older)) and not _SWITCHES.isdisjoint(_changes_in(newer))
 
 
 def _compared(item: MemoryItem) -> str:
-    """What is compared of an item: its beginning, whose words are kept. Recalls compare every pair;
-    forty items as long as they may be took seconds to split into words again and again."""
+    """The part of an item that is compared: its beginning, because the words of texts of this
+    length are cached. A recall compares every pair, and to split the words of forty items of the
+    greatest length again for each pair took seconds."""
     return item.content[:CHUNK_CHARACTERS]
 
 
 def likelihood_of_replacement(update: Update) -> float:
-    """Log-odds that the newer one says what holds in place of the older, where that is not sure; 0
-    where nothing speaks for it, or both are about two subjects or two matters."""
+    """Log-odds, for a pair of which ``replaces`` is not sure, that the newer item has replaced the
+    older one; 0 if nothing speaks for it, or if their subjects or matters differ."""
     newer, older = _compared(update.newer), _compared(update.older)
     if contradict(newer, older) is False or _are_of_two_people(speaks_of(newer), speaks_of(older)):
         return 0.0
-    beside = _PERSONS | _CHANGES | {*_leading_names(newer, older)}
-    said, before = ({*words_of(text).terms} - beside for text in (newer, older))
+    ignored = _PERSONS | _CHANGES | {*_leading_names(newer, older)}
+    new_terms, old_terms = ({*words_of(text).terms} - ignored for text in (newer, older))
     changes = _changes_in(newer) or _let_go(newer)
-    share = len(said & before) / max(1, len(said | before))
+    share = len(new_terms & old_terms) / max(1, len(new_terms | old_terms))
     return share * (LIKELY_BY_SHARED + LIKELY_BY_CHANGE * bool(changes))
 
 
@@ -238,78 +250,83 @@ def _are_of_two_people(one: str | None, other: str | None) -> bool:
 
 
 def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool:
-    """Whether what tells of a change tells it of what the other says; ``name`` is the stem of the
-    name that it begins with, or empty."""
+    """Whether the change that ``newer`` speaks of is one of the matter of ``older``. ``name`` is
+    the stem of the name that ``newer`` begins with, or empty."""
     text = _compared(newer)
     new, old = words_of(text), words_of(_compared(older))
-    said, before = set(new.terms), set(old.terms)
-    who, whom = speaks_of(newer.content), speaks_of(older.content)
-    if whom is None and who == "I" and newer.layer == USER_LAYER:
-        whom = leading_name(older.content) or who
-    if _are_of_two_people(who, whom) or not _PLANS.isdisjoint(new.bag):
+    new_terms, old_terms = set(new.terms), set(old.terms)
+    new_person, old_person = speaks_of(newer.content), speaks_of(older.content)
+    if old_person is None and new_person == "I" and newer.layer == USER_LAYER:
+        old_person = leading_name(older.content) or new_person
+    if _are_of_two_people(new_person, old_person) or not _PLANS.isdisjoint(new.bag):
         return False
-    related = related_to(before).items()
-    linked = {word for word, others in related if others & said - _CHANGES}
-    shared = (said & before) - _PERSONS - _CHANGES - _GENERAL
-    if newer.layer == USER_LAYER or not _is_of_use(text, _compared(older)):
+    related = related_to(old_terms).items()
+    linked = {word for word, others in related if others & new_terms - _CHANGES}
+    shared = (new_terms & old_terms) - _PERSONS - _CHANGES - _GENERAL
+    if newer.layer == USER_LAYER or not _is_switch_of_use(text, _compared(older)):
         shared -= {*_leading_names(text, _compared(older))}
     alike = linked | {word for word in shared if not word.isdigit()}
     is_of_one_matter = (
         linked
-        or old.terms[0] in said
+        or old.terms[0] in new_terms
         or new.terms[0] in old.terms[:2]
-        or not before.isdisjoint(stems(" ".join(_REPLACED.findall(text))))
+        or not old_terms.isdisjoint(stems(" ".join(_REPLACED.findall(text))))
     )
-    is_sure = _changes_in(text) - _WEAK
-    least = SHARED_BY_CHANGE if is_sure else SHARED_BY_FRAME
-    if is_of_one_matter and len(alike) >= least * min(len(said), len(before)):
+    strong_changes = _changes_in(text) - _WEAK_CHANGE_WORDS
+    least = SHARED_BY_CHANGE if strong_changes else SHARED_BY_FRAME
+    shorter = min(len(new_terms), len(old_terms))
+    if is_of_one_matter and len(alike) >= least * shorter:
         return True
-    if who != whom and name not in before:
+    if new_person != old_person and name not in old_terms:
         return False
-    moved = {word for word, others in related if others & said}
-    words = min(len(said), len(before)) if who or name in before else len(before)
-    return bool(moved) and len(alike | moved) >= SHARED_BY_CHANGE * words
+    # "I moved" after "I live": the word of change is itself the related word.
+    linked_by_change = {word for word, others in related if others & new_terms}
+    words = shorter if new_person or name in old_terms else len(old_terms)
+    return bool(linked_by_change) and len(alike | linked_by_change) >= SHARED_BY_CHANGE * words
 
 
 def _lets_go(newer: str, older: str, name: str) -> bool | None:
-    """Whether one text says that somebody let go of what the other says that they have; None where
-    it does not say so, or of something else. ``name`` is the stem of the name that it begins
-    with."""
+    """Whether ``newer`` says that somebody let go of what ``older`` says that they have; False if
+    the thing is only partly the same, None if ``newer`` says nothing of the kind. ``name`` is the
+    stem of the name that ``newer`` begins with."""
     for thing, is_person in _let_go(newer):
-        before, whom = {*words_of(older).terms}, speaks_of(older)
-        is_theirs = whom == "I" or (whom in _PARTNERS if is_person else whom is None)
-        if not is_theirs or (speaks_of(newer) != "I" and name not in before):
+        old_terms, old_person = {*words_of(older).terms}, speaks_of(older)
+        is_theirs = old_person == "I" or (
+            old_person in _PARTNERS if is_person else old_person is None
+        )
+        if not is_theirs or (speaks_of(newer) != "I" and name not in old_terms):
             continue
-        if thing <= before and len(thing) >= SHARED_BY_LETTING_GO * len(before):
+        if thing <= old_terms and len(thing) >= SHARED_BY_LETTING_GO * len(old_terms):
             return True
-        if thing & before and not thing <= before:
+        if thing & old_terms and not thing <= old_terms:
             return False
     return None
 
 
 @lru_cache(4_096)
 def _let_go(text: str) -> tuple[tuple[frozenset[str], bool], ...]:
-    """The words of each thing or person that a text says was let go of, and whether of a person."""
+    """The words of each thing or person that a text says somebody let go of, and whether it is a
+    person."""
     if not _PLANS.isdisjoint(stems(text)):
         return ()
     return tuple(
-        (frozenset(words), way is _PARTED)
-        for way in (_LET_GO, _PARTED)
-        for match in way.finditer(text)
+        (frozenset(words), pattern is _PARTED)
+        for pattern in (_LET_GO, _PARTED)
+        for match in pattern.finditer(text)
         if not _DENIED.search(text[: match.start()])
         and (words := {*words_of(match[1] or match[2]).terms} - {"old", "own"})
     )
 
 
 def tells_change(update: Update) -> bool:
-    """Whether the newer one says itself that something has changed."""
+    """Whether the newer item itself speaks of a change."""
     text = _compared(update.newer)
     return bool(_changes_in(text) or _let_go(text) or _renews(update.newer, update.older))
 
 
 def _renews(newer: MemoryItem, older: MemoryItem) -> bool:
-    """Whether one calls new what the other is about: "The new website" after "The website", "a new
-    job" after "I work". A new tent says nothing of who bought it."""
+    """Whether ``newer`` calls something new that ``older`` is about: "The new website" after "The
+    website", "a new job" after "I work"."""
     called_new = {*stems(" ".join(_NEW.findall(_compared(newer))))}
     about = {*words_of(_compared(older)).terms[:2]}
     return bool(called_new & about.union(*related_to(about).values()))
@@ -317,27 +334,28 @@ def _renews(newer: MemoryItem, older: MemoryItem) -> bool:
 
 @lru_cache(4_096)
 def _changes_in(text: str) -> frozenset[str]:
-    """The words of a text that tell of a change."""
+    """The words of change in a text."""
     return _CHANGE_WORDS.intersection(tokens(_NO_LONGER.sub("anymore", text)))
 
 
 def asks_for_history(query: LayerQuery) -> bool:
-    """Whether a query asks for what held once, and not for what holds now."""
+    """Whether a query asks for what was valid in the past, and not for what is valid now."""
     past = query.period is not None and query.period.end <= query.now
     return past or asks_for_past(query.text)
 
 
-def held_then(update: Update, query: LayerQuery) -> MemoryItem:
-    """Which of the two held at the time that the query asks for."""
+def valid_item(update: Update, query: LayerQuery) -> MemoryItem:
+    """The one of the two items that was valid at the time that the query asks about."""
     if query.period is not None and query.period.end <= query.now:
         return update.newer if replaced_at(update) < query.period.end else update.older
     return update.older if asks_for_history(query) else update.newer
 
 
 def replaced_at(update: Update) -> datetime:
-    """When the older one ceased to hold."""
-    said = update.older.attributes.get(SUPERSEDED_AT)
-    if isinstance(said, str):
+    """When the older item was replaced: the time it is marked with, else when the newer one was
+    created."""
+    marked = update.older.attributes.get(SUPERSEDED_AT)
+    if isinstance(marked, str):
         with suppress(ValueError):
-            return aware(datetime.fromisoformat(said))
+            return aware(datetime.fromisoformat(marked))
     return update.newer.created

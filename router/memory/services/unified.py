@@ -1,10 +1,11 @@
-"""One way to all memories: the project's files, and the service that augments them.
+"""Memory files and the memory service as one: search, read, save, delete.
 
-The files are canonical: they are written first, always searched, and win wherever both hold the
-same. The service finds by meaning what words do not. It may be absent, slow or dead. An answer says
-so, and waits no longer for it than ``memory.service.probe_seconds``; after a failure it is left
-alone for 30 seconds. What it finds of a file is shown as that file says it now; what it finds of a
-file that is gone is left out.
+The files are canonical: they are written first and always searched, and if both sides hold the same
+memory, the file's version is given. The service finds by meaning what a search for words does not
+find. It may be absent, slow or down. The answer says so, and waits for it no longer than
+``memory.service.probe_seconds``; after a failure it is not asked for 30 seconds. If it finds a
+memory that was made from a file, the present text of that file is given, or nothing if the file is
+gone.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ _STATUS: Final = {ServiceLate: LayerStatus.TIMEOUT, ServiceResting: LayerStatus.
 
 @dataclass(frozen=True, slots=True)
 class SourceReport(PlainJson):
-    """One source's part of an answer; it has a reason unless it just found something or nothing."""
+    """How the search in one source went. ``reason`` is empty if it simply found something or
+    nothing."""
 
     status: LayerStatus
     found: int
@@ -91,28 +93,29 @@ class UnifiedAnswer(PlainJson):
 
 
 class ServiceFate(StrEnum):
-    """What has come of telling the service."""
+    """Whether the memory service knows of a change to a file."""
 
     DELIVERED = "delivered"
-    """It has confirmed."""
+    """It has confirmed the change."""
     QUEUED = "queued"
-    """It will be told later."""
+    """The change is queued on the disk and will be sent later."""
     FAILED = "failed"
-    """It could not even be queued; ``sync`` finds the difference."""
+    """The change could not be queued; ``sync`` will find the difference."""
     OFF = "off"
-    """There is none."""
+    """There is no service, or the change is not about a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaveReport(PlainJson):
-    """What became of a save or a deletion: what belongs here is done, or an error was raised.
+    """The result of a save or a deletion. The memory itself has been changed; otherwise an error is
+    raised.
 
     Attributes:
         name: of the file, or the item's id.
         service: whether the memory service has been told; it is told of files only.
         reason: why it has not been told.
-        layer: that the item was saved to; None for a file, as ``item`` is.
-        item: as it was saved.
+        layer: the layer that the item was saved to; None for a file.
+        item: the item as it was saved; None for a file.
         supersedes: earlier memories that this one may replace. ``save`` with ``supersede`` marks
             them.
     """
@@ -127,8 +130,8 @@ class SaveReport(PlainJson):
 
 @dataclass(frozen=True, slots=True)
 class UnifiedStatus(PlainJson):
-    """How both sides are: the number of memory files, what is left out of them and why; whether the
-    service is ``up``, ``down`` or ``off``, why, and how much it has yet to be told."""
+    """The state of both sides: the number of memory files, which are left out and why; whether the
+    service is ``up``, ``down`` or ``off``, why, and how many changes it must still be told of."""
 
     files: int
     problems: tuple[str, ...]
@@ -192,7 +195,7 @@ class UnifiedMemory:
         query: str,
         *,
         scope: Scope = NOBODY,
-        of_layers: Callable[[], Coroutine[Any, Any, _Found]] | None = None,
+        search_layers: Callable[[], Coroutine[Any, Any, _Found]] | None = None,
         limit: int = 10,
         lexical_only: bool = False,
         semantic_only: bool = False,
@@ -204,8 +207,8 @@ class UnifiedMemory:
         Args:
             query: 1 to 500 characters of any language, with any signs.
             scope: who asks.
-            of_layers: gives what the memory layers found, which has been judged and comes first;
-                None leaves them out.
+            search_layers: searches the memory layers; what it finds comes first, because its
+                relevance has been judged. None leaves the layers out.
             limit: 1 to 100 items at most. The service gives 20 at most.
             lexical_only: ask the files alone.
             semantic_only: ask the service alone. If it is down the answer is empty and says why.
@@ -223,7 +226,7 @@ class UnifiedMemory:
             raise InvalidRequest(f"strategy: {strategy!r} is none of {', '.join(MergeStrategy)}")
         seen = scope.sees(self._owner)
         asked = (
-            of_layers() if of_layers else _unasked("the layers were not asked"),
+            search_layers() if search_layers else _unasked("the layers were not asked"),
             _timed(in_thread(lambda: self.files.search(query, k=limit, only_global=not seen)))
             if not semantic_only
             else _unasked("semantic_only"),
@@ -294,12 +297,13 @@ class UnifiedMemory:
         return await self._delivery.sync(dry_run=dry_run, seconds=seconds)
 
     async def resume(self) -> None:
-        """Go on, in the background, with what an earlier process could not tell the service."""
+        """Send to the service, in the background, the changes that an earlier process left
+        queued."""
         if self._delivery is not None and await self._delivery.waiting():
             self._deliver_later()
 
     async def status(self) -> UnifiedStatus:
-        """How both sides are; waits for a dead service as long as a search does."""
+        """The state of both sides; waits for a service that is down as long as a search does."""
         names, problems = await in_thread(lambda: (self.files.names(), self.files.problems()))
         if self._delivery is None:
             return UnifiedStatus(len(names), problems, "off", NO_SERVICE, 0)
@@ -313,7 +317,7 @@ class UnifiedMemory:
         )
 
     def _deliver_later(self) -> None:
-        """Tell the service in the background what it has yet to be told, until it has been."""
+        """Send the queued changes to the service in the background until none is left."""
         if self._delivering is None or self._delivering.done():
             self._delivering = asyncio.ensure_future(self._deliver())
 
@@ -326,9 +330,9 @@ class UnifiedMemory:
         except StoreError as error:
             _log.warning("the memory service is told later: %s", error)
 
-    async def beside(self, query: str, scope: Scope, k: int) -> LayerReport | None:
-        """What the service adds to a recall by somebody who may see the memory files; None when
-        there is no service, or the files are not this caller's."""
+    async def recall_service(self, query: str, scope: Scope, k: int) -> LayerReport | None:
+        """What the service finds for a recall; None if there is no service, or if the scope does
+        not see the memory files."""
         if self._delivery is None or not scope.sees(self._owner):
             return None
         items, went = await self._search_service(query[:MAX_QUERY], k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from router.memory.query.past import asks_for_past, followed_by, without_past_words
+from router.memory.query.past import asks_for_past, stems_after_before, without_past_words
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_words_of_the_past_ask_for_it_and_adverbs_are_no_part_of_the_subject(
 def test_what_holds_or_comes_is_not_the_past(text: str) -> None:
     assert not asks_for_past(text)
     assert without_past_words(text) == text
-    assert followed_by(text) == frozenset()
+    assert stems_after_before(text) == frozenset()
 
 
 def test_what_stands_behind_before_has_followed_the_answer() -> None:
-    assert followed_by("What did we use before MySQL, and why?") == {"mysql"}
-    assert followed_by("Where was the office before?") == frozenset()
+    assert stems_after_before("What did we use before MySQL, and why?") == {"mysql"}
+    assert stems_after_before("Where was the office before?") == frozenset()

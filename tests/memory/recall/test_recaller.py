@@ -28,7 +28,7 @@ from router.memory.model import AnyLayer, LayerStatus, MemoryItem, Scope, ScoreK
 from router.memory.recall.answers import RecallResult
 from router.memory.recall.memory_router import MemoryRouter
 from router.memory.recall.pool import MAX_RELEVANCE_RATIO, RELEVANCE_FLOOR
-from router.memory.recall.recaller import LAYERS_A_TURN, Recaller
+from router.memory.recall.recaller import LAYERS_A_STEP, Recaller
 from router.memory.recall.relevance import Judged, Relevance
 from router.memory.recall.weights import LayerWeights
 from router.memory.texts.text_vectors import TextVectors
@@ -172,7 +172,7 @@ async def test_a_cascade_that_is_good_early_leaves_the_other_layers_alone() -> N
 async def test_the_cascade_is_never_deeper_than_told(depth: int) -> None:
     async with recalling(*(LoopLayer(name) for name in ["session", *FURTHER])) as recall:
         result = await recall.answer(AUTH, max_cascade_depth=depth)
-    there_are = -(-len(FURTHER) // LAYERS_A_TURN)
+    there_are = -(-len(FURTHER) // LAYERS_A_STEP)
     assert len(result.cascade_path) == min(depth, there_are)
 
 
@@ -645,7 +645,7 @@ async def test_a_query_that_is_refused_asks_nobody_beside_the_layers() -> None:
     async def waits(query: str, scope: Scope, k: int) -> None:
         await asyncio.get_running_loop().create_future()
 
-    async with recalling(LoopLayer("session"), beside=waits) as recall:
+    async with recalling(LoopLayer("session"), ask_service=waits) as recall:
         with pytest.raises(InvalidRequest, match="query: empty"):
             await recall.answer("")
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -691,7 +691,7 @@ async def test_what_was_given_is_told_after_the_answer() -> None:
         told.extend(item.id for item in items)
 
     layer = LoopLayer("session", "0.8 auth", "0.01 lunch")
-    async with recalling(layer, accessed=accessed) as recall:
+    async with recalling(layer, mark_accessed=accessed) as recall:
         await recall.answer(AUTH)  # comes although nobody could be told yet
         assert told == []
         may_go.set()
@@ -709,7 +709,7 @@ async def test_notes_that_fail_are_logged_in_one_line_and_the_next_ones_are_made
         if full[len(told) - 1]:
             raise OSError("disk full")
 
-    async with recalling(LoopLayer("session", "0.8 auth"), accessed=accessed) as recall:
+    async with recalling(LoopLayer("session", "0.8 auth"), mark_accessed=accessed) as recall:
         for _ in full:
             await recall.answer(AUTH)
             await recall.aclose()

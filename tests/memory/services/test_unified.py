@@ -168,7 +168,7 @@ async def test_nobody_is_asked_any_longer_when_one_source_raises(
 
     server.fault = "hang"
     with pytest.raises(InvalidRequest, match="cannot answer this"):
-        await memory.search("tokens", of_layers=fails)
+        await memory.search("tokens", search_layers=fails)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
