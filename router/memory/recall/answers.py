@@ -18,10 +18,10 @@ class LayerState(PlainJson):
     """A layer as ``status`` shows it.
 
     Attributes:
-        breaker: ``closed`` when it is asked, ``open`` when it is left alone for a while,
-            ``half-open`` when one trial call decides.
-        running: calls under way.
-        late: those of them that are past their deadline.
+        breaker: the state of its circuit breaker: ``closed`` if it is asked, ``open`` if it is not
+            asked for a while, ``half-open`` while one trial call decides.
+        running: the number of calls under way.
+        late: how many of these are past their deadline.
     """
 
     name: str
@@ -33,8 +33,8 @@ class LayerState(PlainJson):
 
 @dataclass(frozen=True, slots=True)
 class RouteStats(PlainJson):
-    """What a route cost. ``layers_queried`` counts the layers that were really asked: not those
-    that were skipped, and none on a cache hit."""
+    """What a route cost. ``layers_queried`` is the number of layers that were really asked: those
+    that were skipped do not count, and on a cache hit it is 0."""
 
     total_milliseconds: float
     layers_queried: int
@@ -43,13 +43,13 @@ class RouteStats(PlainJson):
 
 @dataclass(frozen=True, slots=True)
 class MemoryRoute(PlainJson):
-    """What the layers chosen for a query hold on it.
+    """What the layers that were chosen for a query have found.
 
     Attributes:
         id: identifies this answer, for feedback.
-        classification: what the query asks for, before layer weights adapted.
-        results: one report for each layer that was chosen, heaviest first.
-        secondary: layers to turn to when those gave too little, best first.
+        classification: what the query asks for; feedback is not included in its weights.
+        results: one report for each layer that was chosen, highest weight first.
+        secondary: layers to read next if those found too little, best first.
     """
 
     id: str
@@ -61,14 +61,14 @@ class MemoryRoute(PlainJson):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every layer had its say."""
+        """Whether every layer answered completely."""
         return all(report.is_complete for report in self.results)
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatus(PlainJson):
-    """How a memory router is doing: its layers in the order given, by query type and layer the
-    factors of layer weights that feedback has moved, and its cache."""
+    """The state of a memory router: its layers; by query type and layer the factors of the layer
+    weights that feedback has changed; and its cache."""
 
     layers: tuple[LayerState, ...]
     weight_factors: Mapping[str, Mapping[str, float]]
@@ -80,10 +80,10 @@ class RecalledItem(PlainJson):
     """One item of a recall's answer.
 
     Attributes:
-        item: with its place in the ranking as its score (``RERANKED``), and the provenance of
-            every copy that was found.
+        item: the item, with the score by which the answer is ordered (``RERANKED``), and with the
+            provenance of every copy that was found.
         relevance: probability, in [0, 1], that it bears on the query.
-        confidence: its five factors; None when they were not asked for.
+        confidence: its five factors; None if they were not asked for.
     """
 
     item: MemoryItem
@@ -97,8 +97,8 @@ class RecalledItem(PlainJson):
 
 @dataclass(frozen=True, slots=True)
 class CascadeStep(PlainJson):
-    """One turn to further layers, the first of depth 1, with the answer's confidence before and
-    after."""
+    """One step of the cascade: the layers that were read, and the answer's confidence before and
+    after. The first step has depth 1."""
 
     depth: int
     layers: tuple[str, ...]
@@ -108,19 +108,19 @@ class CascadeStep(PlainJson):
 
 @dataclass(frozen=True, slots=True)
 class RecallResult(PlainJson):
-    """What memory has to say on a query.
+    """The answer of memory to a query.
 
     Attributes:
         id: identifies this answer, for feedback.
-        items: best first; empty when nothing that is stored bears on the query.
+        items: best first; empty if nothing that is stored bears on the query.
         confidence: probability, in [0, 1], that the answer bears on the query: the relevance of
             its most relevant item, 0 for an empty answer.
         classification: what the query asks for.
         layers: one report for each layer that was read, in that order, with everything it found.
-        cascade_path: the turns to further layers; empty when the first ones were enough.
-        conflicts: ids of two items that contradict each other, where nothing tells which one holds.
-        reasoning: sentences for a person; empty when not asked for.
-        milliseconds: from the call to the answer.
+        cascade_path: the steps of the cascade; empty if the first layers were enough.
+        conflicts: pairs of ids of items that contradict each other, if nothing tells which is
+        valid. reasoning: sentences for a person; empty if not asked for. milliseconds: from the
+        call to the answer.
     """
 
     id: str
@@ -136,5 +136,5 @@ class RecallResult(PlainJson):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every layer that was turned to had its say."""
+        """Whether every layer that was read answered completely."""
         return all(report.is_complete for report in self.layers)

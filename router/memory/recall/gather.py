@@ -1,25 +1,30 @@
-"""Asking many layers: some at a time, each has its deadline, and none can hold or spoil the answer.
+"""Asks many layers, a few at a time, each within a deadline. No layer can delay or break the
+answer.
 
-``Gatherer.gather`` reports on each layer what it found and how it went. Of the layers on the event
-loop ``LAYERS_AT_A_TIME`` are asked at a time, of those in threads ``threads_at_a_time``; a layer's
-deadline runs from when it is asked. Threads share one interpreter, so layers that compute slow each
-other down: over 100,000 memories on two busy cores the slowest layer of a recall took 39 ms with
-six at a time and 23 ms with two, and all of them together no longer. Layers are anyone's code, so:
+``Gatherer.gather`` gives one report per layer: what it found, and how the call went. Layers that
+run on the event loop are asked ``LAYERS_AT_A_TIME`` at a time, those in threads
+``threads_at_a_time``; the deadline of a layer begins when it is asked. The number is low for
+threads because they share one interpreter, so that layers which compute slow each other down: over
+100,000 memories on two busy cores the slowest layer of a recall took 39 ms with six at a time and
+23 ms with two, and all layers together took no longer. Anybody may write a layer, so:
 
-* While others of its kind wait for their turn, a layer gets at most half of the time that is left,
-  so that layers which hang leave time for those that come after them.
-* A layer on the event loop is a task. When it is late it is cancelled and given a moment to end.
-  One that ignores that goes on, and is kept in ``running`` until it ends.
-* A layer that blocks is asked in daemon threads of our own, because a hung thread cannot be killed:
-  those of ``concurrent.futures`` would be waited for when the interpreter exits. The threads are
-  shared; each layer has at most ``CALLS_AT_A_TIME`` of them, and its further calls wait in line.
-* A layer is busy while ``CALLS_AT_A_TIME`` of its calls run on past their deadline: it is skipped
-  at no cost. One that fails or is late again and again goes behind a circuit breaker.
-* A failure inside a layer becomes a value, never an exception of a task that nobody awaits.
-* What a layer returns is checked item by item. One wrong item is an error of the whole layer, since
-  a layer that breaks one promise (above all about scopes) cannot be trusted with the others.
+* While other layers wait for their turn, a layer gets at most half of the time that is left. So
+  layers that hang leave time for those that come after them.
+* A layer on the event loop is a task. When it is late it is cancelled and given a moment to end. A
+  task that ignores this goes on, and stays in ``running`` until it ends.
+* A layer that blocks is asked in daemon threads of this module. A hung thread cannot be killed, and
+  the interpreter would wait for threads of ``concurrent.futures`` when it exits. Layers share the
+  threads; each layer has at most ``CALLS_AT_A_TIME`` of them, and its further calls wait in a
+  queue.
+* A layer is skipped as busy while ``CALLS_AT_A_TIME`` of its calls run past their deadline. A layer
+  that fails or is late several times in a row is stopped by a circuit breaker for a while.
+* An error inside a layer becomes part of its report, and never an exception of a task that nobody
+  awaits.
+* Everything that a layer returns is checked, item by item. One wrong item makes the whole report an
+  error: a layer that breaks one rule (above all the one about scopes) cannot be trusted in the
+  others.
 
-Nothing helps against an ``async`` layer that blocks the event loop itself; such a layer has to be
+None of this helps against an ``async`` layer that blocks the event loop; such a layer has to be
 written as a blocking one.
 """
 
@@ -61,9 +66,11 @@ _log = logging.getLogger(__name__)
 LAYERS_AT_A_TIME: Final = 6
 THREADS_AT_A_TIME: Final = 2
 CALLS_AT_A_TIME: Final = 2
-"""Threads that one blocking layer may hold, and late calls after which any layer is busy."""
+"""Threads that one blocking layer may occupy, and late calls at which any layer is skipped as
+busy."""
 _GRACE_SECONDS: Final = 0.002
-"""How long a cancelled task has to end; one that awaits needs no more than a turn of the loop."""
+"""How long a cancelled task has to end; a task that awaits something ends in one turn of the
+loop."""
 _CLOSE_SECONDS: Final = 0.5
 _JOIN_SECONDS: Final = 0.1
 _REASON_CHARACTERS: Final = 200
@@ -73,17 +80,17 @@ _Answer: TypeAlias = tuple[MemoryItem, ...] | str
 
 
 class Gatherer:
-    """Asks layers, some at a time; see the module's text. Belongs to one event loop. ``specs`` is
-    what each layer is, by name, in the order given.
+    """Asks layers, a few at a time; see the module's text. Belongs to one event loop. ``specs`` are
+    the ``LayerSpec`` of the layers, by name, in the order of ``layers``.
 
     Args:
         layers: each is asked on the event loop if its ``search`` is a coroutine function, else in
             a thread.
         layer_seconds: deadline of each layer, from when it is asked.
-        threads_at_a_time: layers in threads that are asked at a time; few of those that compute,
-            ``LAYERS_AT_A_TIME`` of those that wait for something.
-        breaker_failures: failures (or late answers) in a row after which a layer is left alone ...
-        breaker_reset_seconds: ... for this long; then one trial call decides.
+        threads_at_a_time: how many layers in threads are asked at a time: few if they compute,
+            ``LAYERS_AT_A_TIME`` if they wait for something.
+        breaker_failures: failures (or late answers) in a row after which a layer is not asked.
+        breaker_reset_seconds: how long it is not asked; then one trial call decides.
 
     Raises:
         ConfigurationError: two layers share a name, or one's quality is not in [0, 1].
@@ -130,14 +137,14 @@ class Gatherer:
         k: int,
         until: float = math.inf,
     ) -> tuple[LayerReport, ...]:
-        """What the chosen layers hold on the query: one report a layer, in the order given.
+        """Ask the chosen layers: one report per layer, in the order of ``choices``.
 
-        A caller that is cancelled takes all calls with it.
+        If the caller is cancelled, all calls are cancelled.
 
         Args:
             choices: distinct names of layers, with the weights to report.
-            k: items a layer at most, at least 1.
-            until: when all of it has to be done, by the clock.
+            k: items of each layer at most, at least 1.
+            until: the time, by the clock, at which all layers must be done.
         """
         if self._closed:
             raise RuntimeError("the layers are closed")
@@ -159,7 +166,7 @@ class Gatherer:
         return turns
 
     def states(self) -> tuple[LayerState, ...]:
-        """How each layer is doing."""
+        """The state of each layer."""
         now = self._clock()
         return tuple(
             LayerState(
@@ -173,7 +180,8 @@ class Gatherer:
         )
 
     async def aclose(self) -> None:
-        """End all calls and threads. What hangs is given half a second, then named in the log."""
+        """End all calls and threads. Layers that hang get half a second, and are then named in the
+        log."""
         self._closed = True
         running = [future for source in self._sources.values() for future in source.running]
         for future in running:
@@ -225,12 +233,12 @@ class Gatherer:
 def _outcome(
     future: asyncio.Future[_Answer], source: _Source, guard: GuardedCall, milliseconds: float
 ) -> tuple[LayerStatus, float, str, tuple[MemoryItem, ...]]:
-    """How a call went, now that its time is over; the breaker is told."""
+    """The report on a call whose time is over; the circuit breaker is told the result."""
     if not future.done():
         reason = f"no answer within {milliseconds:.0f} ms"
         if future in source.running:
             guard.failed()
-        else:  # many queries at once; that says nothing about the layer
+        else:  # it never ran because of many queries at once, so the layer did not fail
             reason += ", spent in line for a thread"
         return LayerStatus.TIMEOUT, milliseconds, reason, ()
     answer = "the call was cancelled" if future.cancelled() else future.result()
@@ -244,10 +252,10 @@ def _outcome(
 
 
 class _Source(ABC):
-    """One layer, its breaker, and its calls that run.
+    """One layer, its circuit breaker, and its calls under way.
 
-    ``running`` maps each call to its deadline, and holds it until it has really ended, whoever
-    still waits for it.
+    ``running`` maps each call to its deadline. A call stays in it until it has really ended, also
+    if nobody waits for it any more.
     """
 
     def __init__(self, layer: AnyLayer, breaker: CircuitBreaker) -> None:
@@ -256,14 +264,14 @@ class _Source(ABC):
         self.running: dict[asyncio.Future[_Answer], float] = {}
 
     def late(self, now: float) -> int:
-        """Calls past their deadline that still run."""
+        """The number of calls that still run past their deadline."""
         return sum(1 for deadline in self.running.values() if deadline <= now)
 
     @abstractmethod
     def start(
         self, query: LayerQuery, scope: Scope, k: int, deadline: float
     ) -> asyncio.Future[_Answer]:
-        """Ask. The future never holds an exception; it may be cancelled."""
+        """Begin a call. The future never gets an exception; it may be cancelled."""
 
 
 class _LoopSource(_Source):
@@ -296,7 +304,7 @@ class _ThreadSource(_Source):
         super().__init__(layer, breaker)
         self._layer = layer
         self._threads = threads
-        self._in_line: deque[tuple[asyncio.Future[_Answer], Callable[[], None]]] = deque()
+        self._queue: deque[tuple[asyncio.Future[_Answer], Callable[[], None]]] = deque()
 
     def start(
         self, query: LayerQuery, scope: Scope, k: int, deadline: float
@@ -306,14 +314,14 @@ class _ThreadSource(_Source):
         if len(self.running) < CALLS_AT_A_TIME:
             run()
         else:
-            self._in_line.append((future, run))
+            self._queue.append((future, run))
         return future
 
     def _ask(self, query: LayerQuery, scope: Scope, k: int) -> _Answer:
         try:
             found = self._layer.search(query, scope=scope, k=k)
             return _checked(found, self.spec.name, scope, k)
-        except BaseException as error:  # noqa: BLE001 - as above; nor may SystemExit end our thread
+        except BaseException as error:  # noqa: BLE001 - as above; SystemExit must not end the thread
             return _failure(self.spec.name, error)
 
     def _run(
@@ -326,15 +334,15 @@ class _ThreadSource(_Source):
         del self.running[future]
         if not future.done():
             future.set_result(answer)
-        while self._in_line:
-            following, run = self._in_line.popleft()
+        while self._queue:
+            following, run = self._queue.popleft()
             if not following.done():
                 run()
                 return
 
 
 class _Threads:
-    """Daemon threads; one more is begun only when all are at work."""
+    """Daemon threads; another one is started only while all are at work."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -351,14 +359,14 @@ class _Threads:
             thread = threading.Thread(target=self._serve, name=name, daemon=True)
             try:
                 thread.start()
-            except RuntimeError as error:  # the job waits for a thread that there is, or is late
+            except RuntimeError as error:  # the job must wait for one of the other threads
                 _log.warning("no thread for a memory layer: %s", error)
             else:
                 self._threads.append(thread)
         self._jobs.put(partial(self._do, asyncio.get_running_loop(), work, done))
 
     async def aclose(self) -> None:
-        """End the threads; one that still hangs ends when its work does."""
+        """End the threads; a thread that hangs ends when its work does."""
         if self._at_work:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSE_SECONDS):
@@ -366,7 +374,7 @@ class _Threads:
         for _ in self._threads:
             self._jobs.put(None)
         until = time.monotonic() + _JOIN_SECONDS
-        for thread in self._threads:  # those at rest end within microseconds
+        for thread in self._threads:  # idle threads end within microseconds
             thread.join(max(0.0, until - time.monotonic()))
         self._threads.clear()
 
@@ -392,14 +400,14 @@ class _Threads:
 
 
 def _failure(layer: str, error: BaseException) -> str:
-    """Why a layer failed, in a line. What it raised may be long, and quote memories."""
+    """Why a layer failed, in one line, cut because an error text may be long and quote memories."""
     _log.debug("memory layer %s failed", layer, exc_info=error)
     words = " ".join("".join(c if c.isprintable() else " " for c in str(error)).split())
     return f"{type(error).__name__}: {words}"[:_REASON_CHARACTERS].rstrip(": ")
 
 
 def _checked(answer: object, layer: str, scope: Scope, k: int) -> _Answer:
-    """The items that a layer returned, or which of its promises they break."""
+    """The items that a layer returned, or a sentence on the rule that they break."""
     if isinstance(answer, str) or not isinstance(answer, Sequence):
         return f"it returned no list of items but {type(answer).__name__}"
     items = tuple(itertools.islice(answer, k + 1))

@@ -1,22 +1,22 @@
-"""One ranking of everything that several layers found for a query.
+"""One ranking of all items that several layers found for a query.
 
-Scores of different layers do not compare, so what was found is scored anew. Five signals count:
+Scores of different layers cannot be compared, so the items are scored anew, by five signals:
 
-* words: BM25, with the statistics of what was found; of a long item that of its best section, and
-  of one that brings questions that of the best of its texts. A word that is everywhere, such as the
+* words: BM25, with the statistics of the items found. Of a long item its best section counts, and
+  of an item with saved questions the best of its texts. A word that is in most items, such as the
   name of somebody whom every memory is about, decides little; a rare one decides much;
-* relevance: the calibrated probability of each item by itself, which sees meaning too;
+* relevance: the calibrated probability of each item by itself, which includes its meaning;
 * meaning: the cosine of each item by itself, if it is above 0. Most probabilities are near 0 or 1,
-  and of items that are about equally probable it still tells which is nearer;
-* session: the other items of the session that an item comes from. What one item says is explained
-  by those around it, so an item gains where more of its session was found. A session's evidence is
-  its best item, and of each further one the seven tenths of the share before, so that a long
+  and among items of about equal probability the cosine still tells which is nearer;
+* session: the other items of the session that an item comes from. The turns of a conversation
+  explain each other, so an item gains if more of its session was found. Of a session's items the
+  best has the weight 1, and each further one seven tenths of the weight before, so that a long
   session does not win by its length;
-* words of the session: BM25 of what was found of each session, as one text. The words of a question
-  are often spread over several turns of one talk.
+* words of the session: BM25 of all items found of a session as one text, because the words of a
+  question are often spread over several turns of a conversation.
 
-The signals were chosen on all of LoCoMo, so its figures flatter them a little; the constants by
-leaving out one of its conversations in turn, and near them little changes.
+The signals were chosen on all of LoCoMo, so figures measured on it are a little too good. The
+constants were chosen by leaving out one of its conversations in turn; nearby values change little.
 ``benchmarks/locomo.py`` measures the ranking.
 """
 
@@ -36,11 +36,11 @@ from router.memory.texts.words import content_terms
 RELEVANCE_WEIGHT: Final = 0.5
 """Weight of relevance beside that of words, which is 1."""
 MEANING_WEIGHT: Final = 0.5
-"""Weight of the cosine, the same whichever conversation of LoCoMo is left out."""
+"""Weight of the cosine. The same value was best whichever conversation of LoCoMo was left out."""
 SESSION_WEIGHT: Final = 0.3
 """Weight of the words of an item's whole session."""
 DECAY: Final = 0.7
-"""What each further item of a session counts, beside the one before."""
+"""The weight of each further item of a session, divided by that of the one before."""
 
 
 def rank(
@@ -49,8 +49,8 @@ def rank(
     relevances: Sequence[float],
     cosines: Sequence[float],
 ) -> list[float]:
-    """How well each item answers the query beside the others, in [0, 1]; 1 for the best. The items
-    are of any layers, in any order, no content twice."""
+    """How well each item answers the query in comparison with the others, in [0, 1]; the best has
+    1. The items may be of any layers and in any order; no two have the same content."""
     parts = [
         (number, part)
         for number, item in enumerate(items)
@@ -84,7 +84,7 @@ def rank(
 def with_session_evidence(
     scores: Sequence[float], groups: Sequence[Hashable | None]
 ) -> list[float]:
-    """For each score its mean with the evidence of its group, in the range of the scores.
+    """For each score the mean of it and the evidence of its group, in the range of the scores.
 
     A group's evidence is the sum of its scores, largest first, weighted by (1 - d), (1 - d)d,
     (1 - d)d², ... with d = ``DECAY``. The scores must not be negative. Without a group (None) a
@@ -105,15 +105,15 @@ def with_session_evidence(
 
 
 def _keys(groups: Sequence[Hashable | None]) -> list[Hashable]:
-    """The groups; an item without one is a group of its own."""
+    """A key for the group of each item; an item without a group gets a key of its own."""
     return [(number,) if group is None else group for number, group in enumerate(groups)]
 
 
 def session_of(item: MemoryItem) -> str | None:
     """The session that an item comes from: its attribute ``session``; None when it has none.
 
-    Not the session of its scope: a query sees items of its own session alone, so that one would
-    put no item before another, but all of them before those of no session.
+    The session of its scope is not used. A query sees items of its own session only, so all items
+    with a session in their scope would form one group, and gain over those without.
     """
     session = item.attributes.get("session")
     return session if isinstance(session, str) else None

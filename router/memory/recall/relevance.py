@@ -1,43 +1,47 @@
-"""How probable it is that a text bears on a query, judged from the two alone.
+"""The relevance of a text: the probability that it bears on a query, judged from the two alone.
 
-Scores of layers do not compare: BM25 has no upper bound, and the scale of a fused score is its
-layer's own. Whether memory holds an answer at all, and whether to read further layers, needs a
-number that means the same for every layer. It is a logistic function of four signals:
+Scores of different layers cannot be compared: BM25 has no upper bound, and each layer scales its
+fused scores in its own way. But to decide whether memory holds an answer at all, and whether
+further layers must be read, one needs a number that means the same for every layer. It is a
+logistic function of four signals:
 
-* coverage: the share of the query's content words that the text holds, by stems;
-* related words: the share of the query's words for which the text holds a related one
+* coverage: the share of the query's content words that the text contains, by stems;
+* related words: the share of the query's words of which the text contains only a related one
   (``texts/related_words.py``);
 * missing names: the share of the query's names, numbers and identifiers that the text does not
-  hold. They decide whom or what an answer is about: what is known about E17 says nothing about E99;
-* cosine: similarity of meaning by the encoder. Of a text of several sentences that holds a word of
-  the query it is that of the whole, or of the sentence that holds most of the words (of a long text
-  in the section that does): what else is in a note says nothing against it. To encode all its
-  sentences found no more, and would take a larger encoder seconds. Where the encoder knows no word
-  of one of the two, such as one in another alphabet, the coverage stands in for it: a cosine of 0
-  would say that the two have nothing to do with each other.
+  contain. They decide whom or what an answer is about: what is known about E17 says nothing about
+  E99;
+* cosine: the similarity of meaning, by the encoder. If a text has several sentences and contains a
+  word of the query, the sentence that contains most of the words is compared, too, and the better
+  cosine counts, because the other sentences of a note do not make it less relevant. A long text is
+  compared by its sections, and a sentence is taken from the best section only: to encode all
+  sentences found no more, and would take a larger encoder seconds. If the encoder knows no word of
+  one of the two, for example because of another alphabet, the coverage takes the place of the
+  cosine: a cosine of 0 would mean that the two have nothing in common.
 
-A query about "the user" is judged in the first person, and its cosine is the better one of the two:
-memories say "I live in Ghent" and "The user lives in Ghent".
+A query about "the user" is also compared in the first person, and the better cosine counts, because
+some memories say "I live in Ghent" and others "The user lives in Ghent". Its words are those of the
+query in the first person.
 
-A question that an item brings (``texts/questions.py``) is judged in the same way, and something is
-taken off, because two questions are always a little alike. The better one of the content and the
-best question decides, and ``WEAKER_SHARE`` times the evidence of the other is added. Where the
-other does not fit at all, its evidence is below 0; to add nothing there answers more queries about
-what was never saved.
+A question that is saved with an item (``texts/questions.py``) is judged in the same way, minus a
+penalty, because two questions are always a little alike. The better one of the content and the best
+question counts in full, and ``WEAKER_SHARE`` times the evidence of the other is added. If the other
+does not fit at all, its evidence is negative; without that part more queries about what was never
+saved are answered.
 
 The coefficients were fitted to six people of ``benchmarks/memory_finding.py`` (``develop`` and
-``held_out``), with and without questions beside the memories. Absent answers were learnt from
-questions about what was never saved, those of another person, and every question without the items
-that answer it. No gain for people left out: the nearest word by the encoder; cosines standardised,
-without their main axes, or of the content words alone; how much nearer an item is than other
-people's memories; the worst covered word; how rare or long a word is; more related words. The kind
-of answer that a question word asks for gained half a point there and lost two on the questions of
-LoCoMo that nothing answers.
+``held_out``), with and without saved questions. Examples without an answer were: questions about
+what was never saved, questions of another person, and every question without the items that answer
+it. These signals gained nothing for people who were left out of the fit: the nearest word by the
+encoder; cosines standardised, without their main axes, or of the content words alone; how much
+nearer an item is than other people's memories; the worst covered word; how rare or long a word is;
+more related words. The kind of answer that a question word asks for gained half a point there, and
+lost two on the questions of LoCoMo that nothing answers.
 
-Words count the same whatever the encoder: other weights for them with MiniLM gained nothing, nor
-did the bundled encoder's cosine beside MiniLM's. What a cosine counts depends on it
-(``BY_ENCODER``). The bias is the one at which most absent questions are answered empty while one
-right first answer in a hundred is lost.
+The weights of the three signals of words are the same for every encoder: other weights with MiniLM
+gained nothing, nor did the bundled encoder's cosine in addition to MiniLM's. The weight of the
+cosine depends on the encoder (``BY_ENCODER``). The bias was chosen so that as many questions
+without an answer as possible are answered empty, while one right first answer in a hundred is lost.
 """
 
 from __future__ import annotations
@@ -63,12 +67,13 @@ RELATED: Final = 3.9
 MISSING_NAMES: Final = -1.75
 WEAKER_SHARE: Final = 0.09
 SENTENCE_PENALTY: Final = 0.05
-"""What is taken off the cosine of a sentence: of many, one always fits a little better."""
+"""Subtracted from the cosine of a sentence, because of many sentences one always fits a bit
+better."""
 
 
 class EncoderCoefficients(NamedTuple):
-    """The coefficients that depend on the encoder; ``question_penalty`` is what is taken off the
-    evidence of a question that an item brings."""
+    """The coefficients that depend on the encoder; ``question_penalty`` is subtracted from the
+    evidence of a saved question."""
 
     bias: float
     cosine: float
@@ -82,22 +87,22 @@ BY_ENCODER: Final = {onnx_encoder.MINILM: MINILM}
 """By the encoder's identity."""
 
 MAX_SENTENCES: Final = 24
-"""Sentences of one part that are looked at."""
+"""Sentences of one part that are looked at, at most."""
 MAX_PARTS: Final = 50
-"""Parts of a long text that are judged; 50 hold 80,000 characters."""
+"""Parts of a long text that are judged, at most; 50 parts have 80,000 characters."""
 
-_REFERRING: Final = re.compile(r"^.*`mem:[^`]+`.*$", re.MULTILINE)
-_SHORTEST_SENTENCE: Final = 8
-"""Characters; what is shorter is an abbreviation or a number."""
+_REFERENCE_LINE: Final = re.compile(r"^.*`mem:[^`]+`.*$", re.MULTILINE)
+_MIN_SENTENCE_CHARACTERS: Final = 8
+"""Shorter pieces are abbreviations or numbers."""
 _WORD: Final = re.compile(r"[^\W_][\w'.-]*")
 
 
 class Judged(NamedTuple):
-    """What was found out of a content.
+    """The judgement on one content.
 
     Attributes:
         relevance: the probability, in [0, 1], that it bears on the query.
-        cosine: of its nearest part or question to the query, in [-1, 1].
+        cosine: the best cosine of its parts and questions with the query, in [-1, 1].
     """
 
     relevance: float
@@ -105,78 +110,82 @@ class Judged(NamedTuple):
 
 
 Judge: TypeAlias = Callable[[str, Sequence[str], Sequence[Sequence[str]]], list[Judged]]
-"""Judges contents, and the questions that each brings, by a query, as ``Relevance.of`` does."""
+"""A function such as ``Relevance.of``: of a query, contents, and the questions of each content."""
 
 
 class Relevance:
-    """Judges texts; see the module's text. As safe in threads as the vectors' encoder."""
+    """Judges texts; see the module's text. Threads may share it if they may share the encoder."""
 
     def __init__(self, vectors: TextVectors) -> None:
         self._vectors = vectors
-        self._meaning = BY_ENCODER.get(vectors.identity, BUNDLED)
+        self._coefficients = BY_ENCODER.get(vectors.identity, BUNDLED)
 
     def of(
         self, query: str, contents: Sequence[str], questions: Sequence[Sequence[str]] = ()
     ) -> list[Judged]:
-        """Each content judged, with the questions that it brings. Of a long content the best
-        section is judged.
+        """The judgement on each content with its questions. Of a long content the best section
+        counts.
 
         Raises:
             EncoderError: the encoder cannot be reached or gave unusable vectors.
         """
-        texts = [(n, part) for n, content in enumerate(contents) for part in parts_of(content)]
-        brought = [(n, each) for n, some in enumerate(questions) for each in some]
-        if not texts:
+        # Parts and questions are pairs of the number of their content and a text.
+        parts = [(n, part) for n, content in enumerate(contents) for part in parts_of(content)]
+        saved = [(n, question) for n, some in enumerate(questions) for question in some]
+        if not parts:
             return []
-        own = in_first_person(query)
-        words = _QueryWords.of(own)
-        judged = [*texts, *brought]
-        held = [words_of(text) for _, text in judged]
-        signals = [words.signal(each) for each in held]
-        most: dict[int, int] = {}  # of each content, the part that holds most words
-        for place, (number, _) in enumerate(texts):
-            if signals[place] > signals[most.setdefault(number, place)]:
-                most[number] = place
-        sentences = {
-            place: max(within, key=lambda one: words.signal(words_of(one)))
-            for place in most.values()
-            if signals[place] > 0 and (within := sentences_of(texts[place][1]))
+        first_person = in_first_person(query)
+        query_words = _QueryWords.of(first_person)
+        judged = [*parts, *saved]
+        text_words = [words_of(text) for _, text in judged]
+        signals = [query_words.signal(words) for words in text_words]
+        best_part: dict[int, int] = {}  # of each content, the place of the part with most words
+        for place, (number, _) in enumerate(parts):
+            if signals[place] > signals[best_part.setdefault(number, place)]:
+                best_part[number] = place
+        best_sentence = {
+            place: max(sentences, key=lambda one: query_words.signal(words_of(one)))
+            for place in best_part.values()
+            if signals[place] > 0 and (sentences := sentences_of(parts[place][1]))
         }
-        encoded = [query, own, *(text for _, text in judged), *sentences.values()]
+        encoded = [query, first_person, *(text for _, text in judged), *best_sentence.values()]
         vectors = self._vectors.of(encoded)
         cosines = (vectors[2:] @ vectors[:2].T).max(axis=1)
-        for place, cosine in zip(sentences, cosines[len(judged) :], strict=True):
+        for place, cosine in zip(best_sentence, cosines[len(judged) :], strict=True):
             cosines[place] = max(cosines[place], cosine - SENTENCE_PENALTY)
-        is_known = vectors[:2].any()
-        meaning = self._meaning
-        of_content = [-math.inf] * len(contents)
-        of_question: dict[int, float] = {}
-        nearest = [-1.0] * len(contents)
+        query_is_known = vectors[:2].any()  # a vector of zeros: the encoder knows no word
+        coefficients = self._coefficients
+        content_evidence = [-math.inf] * len(contents)
+        question_evidence: dict[int, float] = {}
+        best_cosine = [-1.0] * len(contents)
         for place, (number, _) in enumerate(judged):
-            nearest[number] = max(nearest[number], float(cosines[place]))
-            are_known = is_known and vectors[2 + place].any()
-            near = float(cosines[place]) if are_known else words.coverage(held[place])
-            evidence = signals[place] + meaning.cosine * near
-            if place < len(texts):
-                of_content[number] = max(of_content[number], evidence)
+            cosine = float(cosines[place])
+            best_cosine[number] = max(best_cosine[number], cosine)
+            both_are_known = query_is_known and vectors[2 + place].any()
+            similarity = cosine if both_are_known else query_words.coverage(text_words[place])
+            evidence = signals[place] + coefficients.cosine * similarity
+            if place < len(parts):
+                content_evidence[number] = max(content_evidence[number], evidence)
             else:
-                evidence -= meaning.question_penalty
-                of_question[number] = max(of_question.get(number, evidence), evidence)
-        for number, evidence in of_question.items():
-            lower, higher = sorted((evidence, of_content[number]))
-            of_content[number] = higher + WEAKER_SHARE * lower
+                evidence -= coefficients.question_penalty
+                before = question_evidence.get(number, evidence)
+                question_evidence[number] = max(before, evidence)
+        for number, evidence in question_evidence.items():
+            lower, higher = sorted((evidence, content_evidence[number]))
+            content_evidence[number] = higher + WEAKER_SHARE * lower
         return [
-            Judged(logistic(meaning.bias + evidence), cosine)
-            for evidence, cosine in zip(of_content, nearest, strict=True)
+            Judged(logistic(coefficients.bias + evidence), cosine)
+            for evidence, cosine in zip(content_evidence, best_cosine, strict=True)
         ]
 
 
 def parts_of(content: str) -> list[str]:
-    """A content in the parts that are judged by themselves: the whole of a short one, the sections
-    of a long one under their headings, ``MAX_PARTS`` at most. Lines that refer to another memory
-    file, such as "Before a release read `mem:release`", are left out: the other file answers."""
+    """The parts of a content that are judged one by one: a short content as a whole, a long one in
+    sections with their headings, ``MAX_PARTS`` at most. Lines that refer to another memory file,
+    such as "Before a release read `mem:release`", are left out, because the other file is the
+    answer."""
     if "`mem:" in content:
-        content = _REFERRING.sub("", content).strip() or content
+        content = _REFERENCE_LINE.sub("", content).strip() or content
     if len(content) <= CHUNK_CHARACTERS:
         return [content]
     found = islice(sections(content), MAX_PARTS)
@@ -185,14 +194,15 @@ def parts_of(content: str) -> list[str]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text that has several."""
-    found = [part for part in SENTENCE_BORDER.split(text) if len(part) >= _SHORTEST_SENTENCE]
+    """The sentences of a text; none if it has only one."""
+    found = [part for part in SENTENCE_BORDER.split(text) if len(part) >= _MIN_SENTENCE_CHARACTERS]
     return found[:MAX_SENTENCES] if len(found) > 1 else []
 
 
 @dataclass(frozen=True, slots=True)
 class _QueryWords:
-    """What is looked for in a text, as stems."""
+    """The words of a query, as stems: its content words, the names among them, and for each word
+    the related ones."""
 
     terms: frozenset[str]
     names: frozenset[str]
@@ -205,11 +215,11 @@ class _QueryWords:
         return cls(terms, names_in(query) & terms, related_to(terms))
 
     def coverage(self, text: TextWords) -> float:
-        """The share of the words that the text holds; 0 where there is none."""
+        """The share of the words that the text contains; 0 if there are no words."""
         return len(self.terms & text.bag.keys()) / max(len(self.terms), 1)
 
     def signal(self, text: TextWords) -> float:
-        """What the coverage, the related words and the missing names add up to."""
+        """The evidence of coverage, related words and missing names together."""
         if not self.terms:
             return 0.0
         stored = text.bag.keys()
@@ -218,16 +228,17 @@ class _QueryWords:
             for word, others in self.related.items()
             if word not in stored and not others.isdisjoint(stored)
         ]
-        held = COVERAGE * len(self.terms & stored) + RELATED * len(related)
+        found = COVERAGE * len(self.terms & stored) + RELATED * len(related)
         missing = len(self.names - stored) / max(len(self.names), 1)
-        return held / len(self.terms) + MISSING_NAMES * missing
+        return found / len(self.terms) + MISSING_NAMES * missing
 
 
 def names_in(query: str) -> frozenset[str]:
     """The stems of the query's names, numbers and identifiers.
 
-    A word counts that holds a digit, or a capital where no sentence begins. The first word counts
-    only with a capital inside, as in ``JWT``: every question begins with a capital.
+    These are the words with a digit or a capital letter. For the first word a capital at its
+    beginning does not count, because every question begins with one; a capital inside does, as in
+    ``JWT``.
     """
     found: set[str] = set()
     for match in _WORD.finditer(query):

@@ -1,16 +1,17 @@
 """Layer weights that learn from feedback: which layers prove useful for which type of query.
 
-For each query type and layer two numbers are kept: how often the layer's answer was said to be
-useful, and how often useless. Both halve every ``HALF_LIFE_SECONDS``, and together they count at
-most ``MAX_EVIDENCE``, so a habit can be unlearned. The weight's factor is
+For each query type and layer two numbers are stored: how often somebody called the layer's answer
+useful, and how often useless. Both halve every ``HALF_LIFE_SECONDS``, and their sum is at most
+``MAX_EVIDENCE``, so that later feedback can change what earlier feedback has taught. The factor by
+which the layer's weight is multiplied is
 
     0.5 + (useful + 2) / (useful + useless + 4)        in (0.5, 1.5), 1 without feedback,
 
-the mean of a Beta distribution with two imagined votes on either side: one click changes little,
-bounds need no clipping, and what nobody says any more fades back to 1.
+the mean of a Beta distribution with a prior of two votes on either side, plus 0.5: one vote changes
+little, no value has to be clipped, and without new feedback the factor returns to 1.
 
-The numbers live in an SQLite file, so that feedback survives a crash and reaches every process;
-without a path they live in memory.
+The numbers are stored in an SQLite file, so that feedback survives a crash and reaches every
+process; without a path they are kept in memory.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _log = logging.getLogger(__name__)
 
 HALF_LIFE_SECONDS: Final = 30 * 24 * 3600.0
 MAX_EVIDENCE: Final = 20.0
-"""What feedback on one type and layer can weigh in all, in votes."""
-_IMAGINED: Final = 2.0
+"""The largest sum of the votes on one type and layer."""
+_PRIOR_VOTES: Final = 2.0
 _TYPES: Final = frozenset(QueryType)
 _SCHEMA: Final = Schema(
     (
@@ -50,7 +51,7 @@ CREATE TABLE layer_feedback (
 
 
 class _Votes(NamedTuple):
-    """Votes as they counted at the time ``at``, seconds since the epoch."""
+    """The votes, faded as of the time ``at``, in seconds since the epoch."""
 
     useful: float
     useless: float
@@ -59,7 +60,7 @@ class _Votes(NamedTuple):
 
 class LayerWeights:
     """The factors; see the module's text. Threads may share it. Raises StoreError, which names the
-    file, when that cannot be used."""
+    file, if the file cannot be used."""
 
     def __init__(
         self,
@@ -81,14 +82,15 @@ class LayerWeights:
             self._load(db)
 
     def version(self) -> int:
-        """Changes with every vote and reset, those of other processes included."""
-        # While another thread writes, the answer is the one before: nobody waits for a disk here.
+        """A number that changes with every vote and reset, also of other processes."""
+        # While another thread writes, the last known number is given: a recall must not wait for
+        # it.
         seen = self._file.version()
         if seen is not None and seen != self._seen:
             try:
                 with self._file.turn() as db:
                     self._load(db)
-            except StoreError as error:  # what is known already is good enough to answer with
+            except StoreError as error:  # the weights that were read before are still of use
                 _log.warning("%s", error)
         return self._version
 
@@ -100,10 +102,10 @@ class LayerWeights:
             return 1.0
         useful = sum(vote.useful for vote in votes) / len(votes)
         useless = sum(vote.useless for vote in votes) / len(votes)
-        return 0.5 + (useful + _IMAGINED) / (useful + useless + 2 * _IMAGINED)
+        return 0.5 + (useful + _PRIOR_VOTES) / (useful + useless + 2 * _PRIOR_VOTES)
 
     def factors(self) -> dict[str, dict[str, float]]:
-        """By query type and layer, the factors that feedback has moved."""
+        """By query type and layer, the factors that feedback has changed."""
         shown: dict[str, dict[str, float]] = {}
         for kind, layer in sorted(self._votes):
             shown.setdefault(kind, {})[layer] = self.factor((QueryType(kind),), layer)
@@ -143,7 +145,7 @@ class LayerWeights:
         self._votes = {
             (kind, layer): _Votes(*numbers)
             for kind, layer, *numbers in rows.fetchall()
-            if kind in _TYPES  # another version of this program may know others
+            if kind in _TYPES  # another version of this program may have other types
         }
         self._version += 1
 
