@@ -1,12 +1,13 @@
-"""What does a query ask for, and which layers of memory can answer it?
+"""Classifies a query: what does it ask for, and which layers of memory can answer it?
 
-Three things decide. A model learned from written examples (``classifier_model``) says how likely
-the query asks for each type of answer from each built-in layer. Layers that somebody plugged in are
-compared with the query by their own examples. And the routing table says from which layers each
-type is answered. No LLM is asked: what reads layers is bound to milliseconds.
+Three things decide. A model that was trained on written examples (``classifier_model``) gives the
+probability of each type of answer from each built-in layer. Layers that somebody has added
+(plug-ins) are compared with the query by their own examples. And the routing table says which
+layers answer each type. No LLM is asked, because this must take less than a millisecond.
 
-More than one type may hold, so several layers may be read: all whose share of the probability
-reaches ``READ_SHARE``. When it is likeliest that nothing in memory bears on the query, nothing is.
+A query may be of more than one type, so several layers may be read: all whose share of the
+probability reaches ``READ_SHARE``. If the likeliest is that nothing in memory bears on the query,
+none is read.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from router.retrieval.encoders import Encoder
 
 READ_SHARE: Final = 0.05
-"""A layer is read when at least this share of the probability speaks for it."""
+"""A layer is read if it has at least this share of the probability."""
 PLUGIN_SLOPE: Final = 24.0
 PLUGIN_INTERCEPT: Final = -9.1
 """P(a plugged-in layer is wanted) as a logistic function of the cosine between the query and the
@@ -50,8 +51,8 @@ class QueryClassifier:
 
     Args:
         table: routes to use instead of the default ones, by type.
-        layers: layers beside the built-in ones, which are left out here; each is recognised by its
-            examples and description.
+        layers: the plug-ins; those with the name of a built-in layer are ignored here. A query is
+            recognised as one for a plug-in by its examples and description.
         encoder: the bundled encoder, if it is loaded already. Another one is not used, because the
             weights were learned with the bundled one.
 
@@ -69,7 +70,7 @@ class QueryClassifier:
     ) -> None:
         self._plugins = tuple(spec for spec in layers if spec.name not in MEMORY_LAYERS)
         for spec in self._plugins:
-            if not _known_by(spec):
+            if not _example_texts(spec):
                 raise ConfigurationError(
                     f"layer {spec.name!r} has neither examples nor a description to know it by"
                 )
@@ -108,8 +109,8 @@ class _LocalClassifier:
         self._model = ClassifierModel.load()
         self._table = table
         self._routes = _routes(self._model.kinds, table)
-        self._plugins = [(spec.name, encoder.encode(_known_by(spec))) for spec in plugins]
-        # A recall that turns to further layers asks again, and so do requests that no cache keeps.
+        self._plugins = [(spec.name, encoder.encode(_example_texts(spec))) for spec in plugins]
+        # Cached because each step of a recall's cascade classifies the same query again.
         self.classify = lru_cache(maxsize=REMEMBERED_QUERIES)(self._classify)
         self.layers = lru_cache(maxsize=REMEMBERED_QUERIES)(
             lambda query: self._chosen(query).layers
@@ -160,8 +161,8 @@ class _LocalClassifier:
         return {name: likely * scale for name, likely in alone.items()}, none
 
     def _layers(self, evidence: Mapping[_Destination, float]) -> tuple[LayerChoice, ...]:
-        """The layers to read: the primary one with its weight in the table, the others with theirs
-        times their share beside its share."""
+        """The layers to read. The primary layer has its weight of the table; the weight of another
+        one is multiplied by its share divided by that of the primary layer."""
         shares: dict[str, float] = defaultdict(float)
         weighted: dict[str, float] = defaultdict(float)
         for (kind, layer), share in evidence.items():
@@ -178,10 +179,10 @@ class _ChosenLayers(NamedTuple):
     Attributes:
         cues: of the query, each with its words.
         shares: the probability of each kind of query.
-        plugged: how likely each plugged-in layer is wanted.
-        evidence: the probability that speaks for each type and layer.
-        layers: to read; empty when nothing in memory bears on the query.
-        confidence: that the first layer is the right one, or that reading none is.
+        plugged: the probability of each plug-in.
+        evidence: the probability of each type and layer.
+        layers: the layers to read; empty if nothing in memory bears on the query.
+        confidence: the probability that the first layer, or reading none, is right.
     """
 
     cues: dict[str, str]
@@ -192,8 +193,8 @@ class _ChosenLayers(NamedTuple):
     confidence: float
 
 
-def _known_by(spec: LayerSpec) -> list[str]:
-    """The texts that a layer is known by."""
+def _example_texts(spec: LayerSpec) -> list[str]:
+    """The texts with which a query is compared, to see whether it needs a plug-in."""
     return [text for text in (*spec.examples, spec.description) if text.strip()]
 
 
@@ -231,23 +232,24 @@ def _routes(kinds: Sequence[QueryKind], table: RoutingTable) -> list[list[_Desti
 def _types(
     evidence: Mapping[_Destination, float], layers: Sequence[LayerChoice]
 ) -> tuple[QueryType, ...]:
-    """The types that hold: that of the primary layer, then those that other layers are read for."""
+    """The types of the query: that of the primary layer, then those of the other layers to read."""
     read = {choice.name for choice in layers}
     ranked = sorted(
         (pair for pair in evidence if pair[1] in read),
         key=lambda pair: (pair[1] == layers[0].name, evidence[pair]),
         reverse=True,
     )
-    held = [pair[0] for pair in ranked if pair == ranked[0] or evidence[pair] >= READ_SHARE]
-    return tuple(dict.fromkeys(held))
+    types = [pair[0] for pair in ranked if pair == ranked[0] or evidence[pair] >= READ_SHARE]
+    return tuple(dict.fromkeys(types))
 
 
 def _secondary(
     table: RoutingTable, types: Iterable[QueryType], layers: Sequence[LayerChoice]
 ) -> tuple[LayerChoice, ...]:
-    """What the table names for these types beyond the layers that are read, best first.
+    """The layers that the table has for these types and that are not read first, best first.
 
-    A primary layer of theirs that is not read counts for half: the wording spoke against it.
+    A primary layer of these types that is not read has half its weight, because the classifier did
+    not choose it.
     """
     read = {choice.name for choice in layers}
     weights: dict[str, float] = {}
@@ -281,7 +283,7 @@ def _reasons(
 
 
 def _cited(words: Iterable[str]) -> list[str]:
-    """The first two that say something by themselves and do not repeat each other."""
+    """The first two words that mean something by themselves and do not repeat each other."""
     cited: list[str] = []
     for cue in words:
         word = cue.removesuffix(" ?")

@@ -1,15 +1,17 @@
-"""What the classifier sees in a query: its wording, its grammar, and the kinds of words in it.
+"""The features that the classifier reads from a query: its words, its grammar, and classes of
+words.
 
-Which memory a query needs shows in how it is put (who asks, about whom, in which tense), and not in
-its topic. So a query becomes a set of cues, each standing for some of its words:
+Which memory a query needs depends on how it is worded (who asks, about whom, in which tense), and
+not on its topic. So a query becomes a set of features, called cues, each of which stands for some
+of its words:
 
     depend          a word, by its stem; so "depends" and "dependent" are one
     what+depend     two words in a row; "^" is the start and "$" the end
-    <relation>      a word of one of the classes in ``word_classes.txt``, so that rare words speak
-                    like common ones
+    <relation>      a word of one of the classes in ``word_classes.txt``, so that a rare word counts
+                    like a common one of its class
     <relation> on   two neighbours in the pattern of the query: function words as they are, other
-                    words by their class, and all those that are in none as one "_"
-    (you) (past)    of whom it speaks, and in which tense or form of question
+                    words by their class, and all words without a class as one "_"
+    (you) (past)    whom it is about, and in which tense or form of question
 
 Words are whole words: "elastic" holds no "last", "causes" no "uses", "update" no "date".
 """
@@ -23,7 +25,7 @@ from typing import Final
 from router.text import STOPWORDS, stem, stems_of, tokens, word_set
 
 MAX_WORDS: Final = 400
-"""The words of a query that are looked at; 2,000 characters rarely hold more."""
+"""Words of a query that are looked at, at most; 2,000 characters rarely contain more."""
 
 _WORD_CLASSES: Final = Path(__file__).with_name("word_classes.txt")
 
@@ -63,7 +65,7 @@ _AUXILIARIES: Final = {
 }
 _PAST: Final = word_set("did was were had went")
 _PAST_ENDING_LETTERS: Final = 5
-"""From this length on a word in "-ed" is taken for a past form."""
+"""A word in "-ed" of at least this length counts as a past form."""
 
 
 def cues(text: str) -> dict[str, str]:
@@ -91,7 +93,7 @@ def classes_of(words: Iterable[str]) -> set[str]:
 
 
 def _add_grammar(found: dict[str, str], words: list[str], *, asks: bool) -> None:
-    """Of whom the query speaks, in which form and tense, and each person with both."""
+    """Add the persons that the query is about, its form and tense, and each person with both."""
     spoken = {_PERSONS[word]: word for word in words if word in _PERSONS} or {"(nobody)": ""}
     asking = next((word for word in words if word in _QUESTION_WORDS), None)
     opening = words[0] if words else ""

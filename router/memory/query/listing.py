@@ -1,7 +1,7 @@
 """Queries that name no subject: "What did we do last week?", "Which tasks are overdue?".
 
-They ask for whatever a layer holds of a time or a kind. The layer lists it; and none of it need
-share a word with the query, so its relevance cannot be judged from words.
+They ask for everything that a layer holds of a time or a kind, and the layer lists it. An item of
+the list need not share a word with the query, so its relevance cannot be judged from words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EVENT_STEMS: Final = _stems(
     events history continue doing thing
     """
 )
-"""Words that ask for whatever there was."""
+"""Words that ask for everything that happened."""
 TASK_STEMS: Final = _stems(
     """
     task tasks todo todos list pending open due overdue late missed reminder remind deadline
@@ -32,11 +32,11 @@ TASK_STEMS: Final = _stems(
     get work plate agenda today soon yet blocked stuck paused progress
     """
 )
-"""Words that ask for tasks of a kind."""
+"""Words that ask for tasks, or say which tasks are meant."""
 COMING_UP: Final = re.compile(
     r"\b(?:coming|comes?) up\b|(?<=^what['\u2019]s )next\b|(?<=^what is )next\b", re.IGNORECASE
 )
-"""Asks for what is to come, and says nothing of what it is."""
+"""Asks for everything that is to come."""
 BLOCKED: Final = re.compile(
     r"(?<!not )(?<!n['\u2019]t )\b(?:blocked|stuck|paused|on hold)\b", re.IGNORECASE
 )
@@ -64,7 +64,7 @@ _STEMS_WITH_A_TIME: Final = _stems(
     new planned plan plans
     """
 )
-"""Words that ask for whatever there was, or will be, where a query names a time."""
+"""Words that ask for everything of a time, in a query that names one."""
 _USE_STEMS: Final = _stems("use used run ran have had rely relied depend depended")
 """Words that ask for what was in use."""
 _ONLY_TASK_STEMS: Final = _stems(
@@ -75,18 +75,18 @@ _ONLY_TASK_STEMS: Final = _stems(
 )
 """Words that ask for tasks and for nothing else."""
 _AT_PRESENT: Final = re.compile(r"\b(?:right now|at the moment|at present)\b", re.IGNORECASE)
-"""Turns of phrase for now. One word for it, as "currently", is left out of a query's terms."""
+"""Phrases for now. Single words for it, such as "currently", are left out of the terms anyway."""
 _WHEN: Final = re.compile(
     r"^\W*(?:(?:until|till|since|by|from|on|at|in) )?"
     r"(?:when|(?:what|which) (?:time|day|date|month|year)|how long)\b",
     re.IGNORECASE,
 )
 _PLANNED_WORDS: Final = word_set("planned scheduled")
-"""These ask for tasks where nothing says of what."""
+"""These ask for tasks if the query names no subject."""
 _GOING_TO_WORK: Final = re.compile(
     r"\b(?:to|begin|start|stop|finish|leave) work\b(?! (?:on|through)\b)", re.IGNORECASE
 )
-"""Where somebody goes, and not what is done."""
+"""Phrases in which "work" is a place, and asks for nothing."""
 _LAYER_OF_KIND: Final = {
     word: layer
     for layer, words in {
@@ -97,7 +97,7 @@ _LAYER_OF_KIND: Final = {
     }.items()
     for word in _stems(words)
 }
-"""Words that stand for all that a layer holds, where nothing else is asked for."""
+"""Words that name a kind of memory, by stem, and the layer of that kind."""
 _ABOUT_THE_USER: Final = re.compile(
     r"\babout (?:me|myself|the user)\W*$|^\W*who (?:am I|is the user)\W*$", re.IGNORECASE
 )
@@ -108,24 +108,27 @@ MAX_KEYWORDS: Final = 5
 
 
 def is_keyword(text: str) -> bool:
-    """Whether a query is bare keywords, as one types them into a search box: "redis timeout".
-
-    It says what it is about and nothing of what is asked, so no layer can be ruled out for it.
+    """Whether a query is bare keywords, as one types them into a search box: "redis timeout". Then
+    no layer can be ruled out, because keywords do not tell what is asked.
     """
     words = tokens(text)
     return 0 < len(words) <= MAX_KEYWORDS and "?" not in text and STOPWORDS.isdisjoint(words)
 
 
 def asks_what_was_in_use(query: LayerQuery) -> bool:
-    """Whether a query asks for whatever was in use at a time that is over: "What did we use in
+    """Whether a query asks for everything that was in use in a past period: "What did we use in
     March?"."""
-    asked = {stem(term) for term in query.terms}
+    stems_of_terms = {stem(term) for term in query.terms}
     is_over = query.period is not None and query.period.end <= query.now
-    return is_over and not asked.isdisjoint(_USE_STEMS) and asked <= _USE_STEMS | _ASKING_STEMS
+    return (
+        is_over
+        and not stems_of_terms.isdisjoint(_USE_STEMS)
+        and stems_of_terms <= _USE_STEMS | _ASKING_STEMS
+    )
 
 
 def asks_for_tasks(query: LayerQuery) -> bool:
-    """Whether a query asks for tasks, whichever they are: "What is coming up in December?"."""
+    """Whether a query asks for tasks of any subject: "What is coming up in December?"."""
     return names_no_subject(query) and (
         any(stem(term) in _ONLY_TASK_STEMS or term in _PLANNED_WORDS for term in query.terms)
         or any(asking.search(query.text) for asking in (COMING_UP, BLOCKED, IN_PROGRESS, TO_DO))
@@ -138,9 +141,9 @@ def asks_when(text: str) -> bool:
 
 
 def asks_for_kind(query: LayerQuery) -> str | None:
-    """The layer whose memories of any subject a query asks for: "What are our conventions?" those
-    of the project, "What do you know about me?" those of the user. None for any other query, also
-    one that names several kinds."""
+    """The layer of the kind of memory that a query names, if it names nothing else: ``project`` for
+    "What are our conventions?", ``user`` for "What do you know about me?". None for any other
+    query, and for one that names several kinds."""
     if query.period is not None or asks_for_tasks(query):
         return None
     words = {stem(term) for term in query.terms}
@@ -154,9 +157,9 @@ def asks_for_kind(query: LayerQuery) -> str | None:
 
 
 def names_no_subject(query: LayerQuery) -> bool:
-    """Whether nothing in a query says what the memories asked for are about."""
-    beside = _PLANNED_WORDS | word_set(" ".join(_AT_PRESENT.findall(query.text)))
+    """Whether no word of a query says what the wanted memories are about."""
+    also_asking = _PLANNED_WORDS | word_set(" ".join(_AT_PRESENT.findall(query.text)))
     asking = _ASKING_STEMS if query.period is None else _ASKING_STEMS | _STEMS_WITH_A_TIME
     return not _GOING_TO_WORK.search(query.text) and all(
-        stem(term) in asking or term in beside for term in query.terms
+        stem(term) in asking or term in also_asking for term in query.terms
     )

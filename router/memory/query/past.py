@@ -1,8 +1,8 @@
-"""Questions about what held before: "Where did I use to live?", "What did we use before MySQL?".
+"""Questions about the past: "Where did I use to live?", "What did we use before MySQL?".
 
 Words such as "used to" say when, not what, so they are left out of the search, as the words of a
-period are. What follows "before" (MySQL) has often replaced the answer (Postgres), so the answer
-need not contain it.
+period are. What stands after "before" (MySQL) has often replaced the answer (Postgres), so the
+answer need not contain it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _USED_TO: Final = re.compile(
     r"(?:^|[.?!;])(?:(?!\b(?:am|is|are|be|being|get|what's)\b)[^.?!;])*\bused to\b",
     re.IGNORECASE,
 )
-"""Not "is used to store", nor "What is Redis used to store?", which say what something is for."""
-_SAYING_SO: Final = re.compile(
+"""Does not match "is used to store" and "What is Redis used to store?", which name a purpose."""
+_PAST_ADVERBS: Final = re.compile(
     r"\b(?:used? to|previously|formerly|originally|at first|in the past|back then|before)\b",
     re.IGNORECASE,
 )
@@ -32,18 +32,18 @@ _FOLLOWING: Final = re.compile(r"\bbefore\b(?P<following>[^?.!,;]*)", re.IGNOREC
 
 
 def asks_for_past(text: str) -> bool:
-    """Whether a query asks for what held once, by its words; a period is not looked for."""
+    """Whether the words of a query ask about the past. Its period is not looked at."""
     return (_PAST.search(text) or _USED_TO.search(text)) is not None
 
 
 def without_past_words(text: str) -> str:
-    """The query without the adverbs that ask for the past; adjectives ("old") may be part of a
-    name, so they stay."""
-    return _SAYING_SO.sub(" ", text) if asks_for_past(text) else text
+    """The query without adverbs of the past. Adjectives ("old") stay, because they may be part of a
+    name."""
+    return _PAST_ADVERBS.sub(" ", text) if asks_for_past(text) else text
 
 
 def stems_after_before(text: str) -> frozenset[str]:
-    """The stems of what stands behind "before" in a query that asks for the past."""
+    """The stems of the words after "before" in a query that asks about the past; else empty."""
     match = _FOLLOWING.search(text) if asks_for_past(text) else None
     following = match["following"].strip() if match else ""
     return frozenset(content_terms(following)) if following else frozenset()

@@ -1,8 +1,8 @@
-"""Stretches of the calendar: a month, the last Friday of it, Easter, the week before last.
+"""Periods of the calendar: a month, the last Friday of it, Easter, the week before last.
 
 Days, weeks (from Monday), months and years are those of the calendar in the time zone of who asks.
-Of what every year has, such as March, the latest one that has begun is meant, or the first one that
-is not over where the sentence looks ahead.
+Of a period that every year has, such as March, the latest one that has begun is meant; if the
+sentence is about the future, the first one that is not over.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import Final
 from router.memory.model import Period
 
 INSTANT: Final = timedelta(seconds=1)
-"""A period that lasts until now includes what is remembered at this very moment."""
+"""Added to the end of a period that lasts until now, so that items saved at this moment are in
+it."""
 WEEKEND: Final = 5
-"""The weekday that it begins on; Monday is 0."""
+"""The weekday on which the weekend begins; Monday is 0."""
 _YEARS_LOOKED_AT: Final = 10
-"""From the one before: 29 February may be eight years ahead."""
+"""Years that are tried, from the one before; the next 29 February may be eight years ahead."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceTime:
-    """When the question was put, and whether it looks ahead."""
+    """When the question was asked, and whether it is about the future (``ahead``)."""
 
     now: datetime
     ahead: bool = False
@@ -40,12 +41,12 @@ def days_from(start: datetime, days: int) -> Period:
 
 
 def months_from(first: datetime, months: int) -> Period:
-    """So many calendar months from the first of one."""
+    """The period of so many calendar months from the first of a month."""
     return Period(first, shifted(first, months))
 
 
 def shifted(first: datetime, months: int) -> datetime:
-    """The first of a month so many months later."""
+    """The first of the month that is so many months later."""
     index = first.year * 12 + first.month - 1 + months
     return first.replace(year=index // 12, month=index % 12 + 1)
 
@@ -57,11 +58,12 @@ def of_each_year(
     year: str = "",
     which: str = "",
 ) -> Period | None:
-    """Of what every year has: that of the year named, or the "last", "this" or "next" one.
-    Otherwise the latest that has begun, or the first that is not over for who looks ahead.
+    """One of the periods that every year has: that of the named ``year``, or the "last", "this" or
+    "next" one (``which``). Otherwise the latest that has begun; if the sentence is about the
+    future, the first that is not over.
 
     Args:
-        of_year: what the year has that begins on a day.
+        of_year: gives the period of the year that begins on a day.
     """
     first = reference.today.replace(month=1, day=1)
     if year:
@@ -84,7 +86,7 @@ def of_each_year(
 
 
 def day_of_month(reference: ReferenceTime, day: int) -> Period | None:
-    """The latest such day that has come, or the next one for who looks ahead."""
+    """The latest such day up to today; if the sentence is about the future, the next one."""
     first = reference.today.replace(day=1)
     for months in (0, 1, 2) if reference.ahead else (0, -1, -2):
         month = months_from(shifted(first, months), 1)
@@ -138,8 +140,8 @@ def calendar_unit(reference: ReferenceTime, unit: str, shift: int) -> Period:
 
 
 def nth_of(whole: Period, number: int, length: int, weekday: int | None) -> Period | None:
-    """Of a longer time the first (1), second, ... or last (0) so many days from a weekday on, or
-    from any day; weeks follow each other."""
+    """Within a longer period the first (1), second, ... or last (0) period of ``length`` days that
+    begins on a weekday, or on any day."""
     starts = [
         start
         for day in range((whole.end - whole.start).days - length + 1)

@@ -1,7 +1,7 @@
-"""A query, rewritten once for all layers: its content terms and the time that it speaks of.
+"""Rewrites a query once for all layers: its content terms, and the period that it names.
 
-Any language is accepted. Stop words and times are known in English only; elsewhere every word is a
-term.
+Any language is accepted. Stop words and times are known in English only; in other languages every
+word is a term.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _TIME_WORDS: Final = word_set(
     morning afternoon evening night noon midnight when since until
     """
 )
-"""They say when, not what; the period has taken what could be understood of them."""
+"""Words that say when, not what. What could be understood of them is in the period of the query."""
 
-_THEIR_OWN: Final = re.compile(
+_POSSESSIVE: Final = re.compile(
     r"(?<!\ba )(?<!\beach )(?<!\bevery )(?<!\banother )\b(?:the )?user['\u2019]s\b", re.IGNORECASE
 )
-"""Not of "a user's session", which is anybody's."""
-_THEY_DO: Final = re.compile(
+"""Matches "the user's", but not "a user's session", which may be anybody's."""
+_AFTER_AUXILIARY: Final = re.compile(
     r"\b((?:do|does|did|is|was|has|had|can|could|may|might|should|would|will|must)"
     r"(?:n?['\u2019]t)?) the user\b"
     r"(?! (?:tables?|interface|guide|story|stories|services?|accounts?|ids?|models?|data)\b)",
     re.IGNORECASE,
 )
-"""Not of "the user table", as far as compounds are common."""
-_THEM: Final = re.compile(r"\bthe user(?=\W*$)", re.IGNORECASE)
+"""Matches "does the user", but not common compounds such as "is the user table"."""
+_AT_THE_END: Final = re.compile(r"\bthe user(?=\W*$)", re.IGNORECASE)
 
 
 def rewrite(text: str, *, now: datetime) -> LayerQuery:
-    """Read a query of 1 to 2,000 characters of any language. ``now`` is aware: what "yesterday"
-    counts from."""
+    """Read a query of 1 to 2,000 characters of any language. ``now`` is an aware time; "yesterday"
+    is the day before it."""
     check_text("query", text, MAX_QUERY_CHARACTERS)
     if now.tzinfo is None:
         raise InvalidRequest("now: a time without a time zone is ambiguous")
@@ -58,7 +58,8 @@ def rewrite(text: str, *, now: datetime) -> LayerQuery:
 
 
 def in_first_person(text: str) -> str:
-    """A query about "the user", as the user would put it: "What are the user's allergies?" is "What
-    are my allergies?". Agents ask so, of memories that people told of themselves. "The user table"
-    stays."""
-    return _THEM.sub("me", _THEY_DO.sub(r"\1 I", _THEIR_OWN.sub("my", text)))
+    """A query about "the user" in the user's own words: "What are the user's allergies?" becomes
+    "What are my allergies?". Agents ask in the third person, but many memories are in the first.
+    "The user table" is not changed."""
+    text = _POSSESSIVE.sub("my", text)
+    return _AT_THE_END.sub("me", _AFTER_AUXILIARY.sub(r"\1 I", text))

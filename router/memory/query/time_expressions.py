@@ -1,8 +1,8 @@
-"""The time that a sentence speaks of: "last week", "in March", "since Monday", "8 May 2023".
+"""Finds the period that a sentence names: "last week", "in March", "since Monday", "8 May 2023".
 
-English, by rules, against an injected now; nothing is guessed. ``dates.py`` reads single dates;
-here are the relations between them, and whether a sentence looks ahead ("due on Friday", "by
-March", but not "were filed by March").
+English only, by rules. The current time is an argument. ``dates.py`` reads single dates; this
+module reads the relations between them ("between", "since"), and decides whether a sentence is
+about the future ("due on Friday", "by March", but not "were filed by March").
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from router.memory.query.periods import INSTANT, ReferenceTime, days_from
 
 MAX_PLAN_CHARACTERS: Final = 2_000
 _AROUND: Final = timedelta(days=5)
-"""How far "around" reaches on either side."""
+"""How many days before and after "around" includes."""
 _EVER: Final = datetime(1, 1, 2)
-"""When what lasts until a date begins; a day before it there still is a date in every time zone."""
+"""The start of a period that has only an end. Not the first day of all, because in some time zones
+that would be before the first date there is."""
 _AHEAD: Final = re.compile(
     r"\b(?:will|due|plans|upcoming|remind|deadlines?|scheduled?|going to|planned|coming|comes up|"
     r"must|do (?:I|we|you|they) (?:still )?(?:have|need) to|what(?:['\u2019]s| is) on|happening|"
@@ -39,30 +40,31 @@ _AHEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _DID: Final = re.compile(r"\b(?:was|were|did|had)(?:n't)?\b(?!.*\bto\b)", re.IGNORECASE | re.DOTALL)
-"""Says that something was so; "What did I promise to send by Friday?" may still look ahead."""
+"""Says that something is past. Not if "to" follows: "What did I promise to send by Friday?" may be
+about the future."""
 
 
 def find_period(text: str, now: datetime) -> Expression | None:
-    """The period that a text speaks of, its ends aware, and the words that say so; None when it
-    speaks of none. ``now`` is aware; "today" is its day.
+    """The period that a text names, with aware ends, and where the words for it stand; None if it
+    names none. ``now`` is aware; "today" is its day.
 
-    Of several phrases a relation between dates ("between", "since") wins over a single date, and
-    otherwise the first one, the longest of those that begin there.
+    If a text names several, a relation between dates ("between", "since") wins over a single date,
+    and otherwise the first; of those that begin at the same word, the longest.
     """
     reference = ReferenceTime(now, ahead=_looks_ahead(text, now))
     return next(chain(_relations_in(text, reference), dates_in(text, reference)), None)
 
 
-def planned_times(text: str, told: datetime) -> tuple[Period, ...]:
-    """The times that a plan names, as who made it at the time ``told`` meant them. What is to be
-    done up to a date is of that day."""
-    return _planned_times(text[:MAX_PLAN_CHARACTERS], told, told.tzinfo)
+def planned_times(text: str, made_at: datetime) -> tuple[Period, ...]:
+    """The periods that a plan names, where ``made_at`` is the time when it was made. Something to
+    be done by a date belongs to the day of that date."""
+    return _planned_times(text[:MAX_PLAN_CHARACTERS], made_at, made_at.tzinfo)
 
 
 @lru_cache(4_096)
-def _planned_times(text: str, told: datetime, _: tzinfo | None) -> tuple[Period, ...]:
-    # One moment in two time zones is one key, but the days there are not the same.
-    reference = ReferenceTime(told, ahead=True)
+def _planned_times(text: str, made_at: datetime, _: tzinfo | None) -> tuple[Period, ...]:
+    # The time zone is a part of the cache's key, because equal times of two zones are equal keys.
+    reference = ReferenceTime(made_at, ahead=True)
     found = [
         each.period for each in chain(_relations_in(text, reference), dates_in(text, reference))
     ]
@@ -73,7 +75,7 @@ def _planned_times(text: str, told: datetime, _: tzinfo | None) -> tuple[Period,
 
 
 def _relations_in(text: str, reference: ReferenceTime) -> Iterator[Expression]:
-    """What stands in a relation to dates, such as "since Monday"."""
+    """The periods that stand in a relation to dates, such as "since Monday"."""
     for lead in _RANGE.finditer(text):
         first = date_at(text, lead.end(), reference)
         joint = first and _JOINTS[lead["word"].casefold()].match(text, first.span[1])
@@ -94,7 +96,7 @@ def _in_year(start: datetime, years: int) -> datetime:
 
 
 def _from_to(first: Period, last: Period) -> Period:
-    # "between November and February": it began the year before.
+    # "between November and February": November is that of the year before.
     return Period(first.start if first.start < last.end else _in_year(first.start, -1), last.end)
 
 
@@ -140,8 +142,9 @@ def _until(lead: re.Match[str], point: Expression, reference: ReferenceTime) -> 
 
 
 def _looks_ahead(text: str, now: datetime) -> bool:
-    """Whether a sentence is about what comes: by its words, or up to a date, unless it says before
-    the date that something was so ("Which tickets were filed by April?")."""
+    """Whether a sentence is about the future: by its words, or because it says "by" or "until" a
+    date, unless the words before say that something is past ("Which tickets were filed by
+    April?")."""
     if _AHEAD.search(text):
         return True
     leads = _UP_TO.finditer(text)
@@ -180,4 +183,4 @@ _RELATIONS: Final = (
     ),
     (_lead("(?P<word>before|until|till|by)"), _until),
 )
-"""What stands before the date, and how it is read."""
+"""The words before a date, and the function that makes a period of both."""
