@@ -31,35 +31,35 @@ AttributeValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 
 def aware(moment: datetime) -> datetime:
-    """A time that somebody gave; one without a time zone is meant in UTC."""
+    """The time with a time zone; one without is taken to be in UTC."""
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def moment_of(name: str, given: object) -> datetime:
-    """A time that a caller gave for ``name``, as a ``datetime`` or in ISO 8601; without a time zone
-    it is meant in UTC. Raises InvalidRequest for what is neither."""
+def moment_of(name: str, value: object) -> datetime:
+    """The time in the argument ``name``, which is a ``datetime`` or a text in ISO 8601; without a
+    time zone it is taken to be in UTC. Raises InvalidRequest for any other value."""
     try:
-        moment = datetime.fromisoformat(given) if isinstance(given, str) else given
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError:
         moment = None
     if not isinstance(moment, datetime):
-        raise InvalidRequest(f"{name}: {given!r:.100} is not an ISO date, such as 2026-12-01")
+        raise InvalidRequest(f"{name}: {value!r:.100} is not an ISO date, such as 2026-12-01")
     return aware(moment)
 
 
-def zone_of(given: str | tzinfo | None) -> tzinfo:
-    """A time zone by its IANA name, such as ``Europe/Berlin``. None is the offset from UTC that
-    this machine has now, without changes for daylight saving, and UTC where that is not known.
-    Raises InvalidRequest for a name that is none."""
-    if isinstance(given, tzinfo):
-        return given
-    if given is None:
+def zone_of(name: str | tzinfo | None) -> tzinfo:
+    """The time zone of an IANA name, such as ``Europe/Berlin``. None is the offset from UTC that
+    this machine has now, without changes for daylight saving, and UTC if that is not known. Raises
+    InvalidRequest for an unknown name."""
+    if isinstance(name, tzinfo):
+        return name
+    if name is None:
         return datetime.now(UTC).astimezone().tzinfo or UTC
     try:
-        return ZoneInfo(given)
+        return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
         raise InvalidRequest(
-            f"time_zone: {given!r:.100} is no time zone; it is named like Europe/Berlin"
+            f"time_zone: {name!r:.100} is no time zone; it is named like Europe/Berlin"
         ) from None
 
 
@@ -67,9 +67,9 @@ def zone_of(given: str | tzinfo | None) -> tzinfo:
 class Scope(PlainJson):
     """Whose memories: a user, a project, a session; each may be left open.
 
-    Of an item, a dimension that is None means that it belongs to all. Of a query, it means that
-    nobody in particular asks, who sees only what belongs to all. So an item is visible to a query
-    when each of its dimensions is None or equal to the query's; nothing else ever is.
+    If a dimension of an item is None, the item belongs to all users (or projects, or sessions). If
+    a dimension of a query is None, the query sees only items that belong to all. So a query sees an
+    item exactly if each dimension of the item is None or equal to that of the query.
     """
 
     user: str | None = None
@@ -109,10 +109,10 @@ class Scope(PlainJson):
         )
 
     def owns(self, item: Scope) -> bool:
-        """Whether what is stored in ``item`` belongs to this one as its owner, whose open
-        dimensions stand for any: ``Scope(user="ada")`` owns what is stored with the user ada,
-        whatever its project and session. That is not what a query of ada sees, which includes what
-        belongs to everybody."""
+        """Whether what is stored in ``item`` belongs to this scope as its owner. Open dimensions of
+        an owner match any value: ``Scope(user="ada")`` owns everything that is stored with the user
+        ada, in any project and session. A query of ada sees something else: also what belongs to
+        everybody."""
         return item.sees(self)
 
     def visible(self) -> tuple[Scope, ...]:
@@ -128,7 +128,7 @@ class Scope(PlainJson):
 
 
 NOBODY: Final = Scope()
-"""Nobody in particular."""
+"""The scope of what belongs to everybody, and of a query by nobody in particular."""
 
 
 class ScoreKind(StrEnum):
@@ -156,12 +156,12 @@ class MemoryItem(PlainJson):
         type: what kind of thing, such as ``fact``, ``event``, ``decision``, ``task``.
         tags: free labels.
         accessed: when it was last given as an answer; None when never.
-        usefulness: how useful it has proved, in [0, 1]; 0.5 until somebody says.
+        usefulness: how useful it has been, in [0, 1]; 0.5 unless the writer gives another value.
         scope: to whom it belongs.
         provenance: where it comes from, such as ``file:auth/login`` or ``forgetful:17``; several
             when the same content was found in several places.
         attributes: what belongs to one layer only, such as ``status`` and ``due`` of a task.
-        score: how well it answers the query it was found for; None outside a search.
+        score: how well it answers the query that found it; None outside a search.
         score_kind: what ``score`` is; None outside a search.
     """
 
@@ -199,7 +199,8 @@ class MemoryItem(PlainJson):
             object.__setattr__(self, "attributes", ReadOnly(self.attributes))
 
     def scored(self, score: float, kind: ScoreKind) -> Self:
-        """The same item with a score. The rest of it has been checked."""
+        """A copy of the item with a score. Only the score is checked; the rest is known to be
+        valid."""
         _check_score(score)
         made = object.__new__(type(self))
         for name in self.__slots__:
@@ -252,7 +253,7 @@ _STATUSES: Final[Mapping[str, TaskStatus]] = MappingProxyType(
         TaskStatus.CANCELLED,
     )
 )
-"""Other words for a status."""
+"""The status for each word that is accepted."""
 
 
 class QueryType(StrEnum):
@@ -278,9 +279,9 @@ class Classification:
     Attributes:
         types: most important first; empty when nothing in memory can bear on the query.
         layers: layers to read, primary first, weights in (0, 1]; empty when nothing need be read.
-        secondary: layers to turn to when those gave too little, best first.
-        confidence: probability, in [0, 1], that the first layer is the right one (or that reading
-            none is).
+        secondary: layers to read next if those found too little, best first.
+        confidence: probability, in [0, 1], that the first layer is the right one, or, without
+            layers, that none is needed.
         reasons: sentences for a person, most important first.
     """
 
@@ -317,10 +318,10 @@ class LayerQuery:
     Attributes:
         text: what was asked, 1 to 2,000 characters.
         terms: its content words in order, case-folded, without stop words and words about time.
-        period: the time that it speaks of; None when it speaks of none.
+        period: the time that it names; None if it names none.
         now: when it was asked, in the time zone of who asks.
-        timeless: the text without the words that say the period or ask for the past; empty when
-            nothing is left.
+        timeless: the text without the words for the period and for the past; empty if nothing else
+            is left.
     """
 
     text: str
@@ -331,7 +332,8 @@ class LayerQuery:
 
     @property
     def subject(self) -> str:
-        """What the query is about: its text without the time, or all of it if it is only that."""
+        """What the query is about: its text without the time, or the whole text if it is only a
+        time."""
         return self.timeless or self.text
 
 
@@ -354,23 +356,23 @@ class LayerSpec:
 
 
 class LayerStatus(StrEnum):
-    """How a layer's part of an answer went."""
+    """The outcome of asking one layer."""
 
     OK = "ok"
     """It found something."""
     EMPTY = "empty"
     """It looked, and there is nothing."""
     TIMEOUT = "timeout"
-    """It was late; what it might have found is missing."""
+    """It did not answer within its deadline."""
     ERROR = "error"
-    """It raised, or returned what it must not."""
+    """It raised an error, or returned something that breaks the rules of ``MemoryLayer``."""
     SKIPPED = "skipped"
-    """It was not asked: it failed lately, all its calls hang, or no time was left."""
+    """It was not asked: it failed repeatedly, earlier calls hang, or no time was left."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerReport(PlainJson):
-    """One layer's part of an answer.
+    """What one layer contributed to an answer.
 
     Attributes:
         weight: in (0, 1]; how much its items count beside those of other layers.
@@ -392,7 +394,7 @@ class LayerReport(PlainJson):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the layer looked, and this is all that it has to say."""
+        """Whether the layer answered, with items or without."""
         return self.status in (LayerStatus.OK, LayerStatus.EMPTY)
 
 

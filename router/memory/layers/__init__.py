@@ -1,9 +1,8 @@
-"""The eleven layers that are there without being plugged in, all over one store, with what each is,
-for ``status`` and the confidence of an answer. They need no examples: the classifier has learned
-when to read them.
+"""The eleven built-in layers, all over one store. Their specs need no examples: the classifier was
+trained to know when to read them.
 
-Qualities: what was seen to happen (episodic) is trusted more than what was concluded from it
-(semantic), and that more than what was planned.
+The quality of a layer says how far its items are trusted: what was seen to happen (episodic) more
+than what was concluded from it (semantic), and that more than what was planned.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ WRITABLE: Final = tuple(name for name in MEMORY_LAYERS if name != "meta")
 
 
 def built_in_layers(store: MemoryStore) -> tuple[BlockingLayer, ...]:
-    """The built-in layers. They keep nothing of their own; closing the store ends them."""
+    """The built-in layers. They have no state of their own, so they need not be closed."""
     session = LayerSpec(
         "session", "What was said and done in the conversation that is going on.", quality=0.85
     )

@@ -1,4 +1,4 @@
-"""What is known and what is not."""
+"""The layer ``meta``: what is known and what is not."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from router.text import stem
 
 
 class MetaLayer(StoredLayer):
-    """How much each layer holds about the subject of a query, counted when asked.
+    """Counts for each query how much every layer holds about its subject.
 
-    An answer has one item a layer, of type ``coverage``, fullest layer first, with the attributes
-    ``layer``, ``items``, ``oldest``, ``newest``; or one with ``gap`` when nothing is remembered.
+    An answer has one item for each layer, of type ``coverage``, the layer with most items first,
+    with the attributes ``layer``, ``items``, ``oldest``, ``newest``; or a single item with the
+    attribute ``gap`` if nothing is remembered.
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         subject = " ".join(term for term in query.terms if stem(term) not in META_STEMS)
-        held = self._store.coverage(subject, scope=scope, where=Filter(period=query.period))
-        counted = [coverage for coverage in held if coverage.layer != self.spec.name]
-        answers = [_held(coverage, subject) for coverage in counted] or [_gap(subject)]
+        coverages = self._store.coverage(subject, scope=scope, where=Filter(period=query.period))
+        counted = [coverage for coverage in coverages if coverage.layer != self.spec.name]
+        answers = [_count(coverage, subject) for coverage in counted] or [_gap(subject)]
         return [
             MemoryItem(
                 id=f"coverage:{attributes.get('layer', 'gap')}",
@@ -40,7 +41,7 @@ class MetaLayer(StoredLayer):
         ]
 
 
-def _held(coverage: Coverage, subject: str) -> tuple[str, dict[str, AttributeValue]]:
+def _count(coverage: Coverage, subject: str) -> tuple[str, dict[str, AttributeValue]]:
     count = f"{coverage.items:,}" + (" or more" if subject and coverage.items >= COUNTED else "")
     about = f" about {subject}" if subject else ""
     content = (

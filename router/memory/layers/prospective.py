@@ -1,4 +1,4 @@
-"""What is still to be done, soonest first."""
+"""The layer ``prospective``: tasks that are still to be done, soonest first."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ _CANCELLED: Final = re.compile(
 )
 _OVERDUE: Final = re.compile(r"\b(?:overdue|past due|late|missed)\b", re.IGNORECASE)
 MAX_OPEN: Final = 1_000
-"""Open tasks that are looked through for those that are blocked, or in progress."""
+"""Open tasks, at most, among which those that are blocked or in progress are looked for."""
 
 
 class ProspectiveLayer(StoredLayer):
     """Tasks by status and due date.
 
-    Attributes of its items: ``status`` (a ``TaskStatus``, ``open`` unless given) and ``due``, an
-    ISO date or time. A query sees what is still to be done unless it asks for other tasks ("what
-    have I finished?"); a period in it is when they are due: a filter where the query names no
-    subject, a preference where it does. A bare keyword asks for tasks of any status, and "blocked"
-    or "in progress" for those alone where nothing else is asked for.
+    Attributes of its items: ``status`` (a ``TaskStatus``; ``open`` by default) and ``due``, an ISO
+    date or time. A query finds tasks that are still to be done, unless it asks for others ("what
+    have I finished?"). A period in the query is the time when they are due: without a subject only
+    those tasks are found, with a subject they are preferred. Bare keywords find tasks of any
+    status. "Blocked" and "in progress" find the tasks of that status only, if the query has no
+    subject.
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
@@ -67,7 +68,7 @@ class ProspectiveLayer(StoredLayer):
 
 
 def _only_status(text: str) -> str | None:
-    """Which one of the open statuses a query asks for; None for all of them."""
+    """The open status that a query asks for; None if it asks for all of them."""
     if BLOCKED.search(text):
         return TaskStatus.BLOCKED
     return TaskStatus.IN_PROGRESS if IN_PROGRESS.search(text) else None
@@ -77,7 +78,7 @@ def _filter(query: LayerQuery) -> Filter:
     due = query.period
     is_for_now = due is None or due.start <= query.now
     if IN_PROGRESS.search(query.text) or (TO_DO.search(query.text) and is_for_now):
-        due = None  # whenever it is due
+        due = None  # such tasks count whenever they are due
     elif _DONE.search(query.text):
         return Filter(status="done", due=due)
     elif _CANCELLED.search(query.text):

@@ -1,4 +1,4 @@
-"""Layers that ask the store by words, meaning and time; each asks for its own items.
+"""Layers that search the store by words, meaning and time, each for its own items.
 
 Tasks, counts and the memory files of a project need more: see ``prospective``, ``meta`` and
 ``project``.
@@ -19,15 +19,17 @@ from router.numeric import wilson
 from router.text import stem
 
 CANDIDATES_AN_ITEM: Final = 2
-"""Items to look at for one that is wanted, before a layer reorders them."""
-PROVEN: Final = 0.1
-"""How much more a procedure counts that surely works than one that surely does not."""
+"""Items that a layer gets from the store for each item that is wanted, to choose from."""
+SUCCESS_WEIGHT: Final = 0.1
+"""The score of a procedure is multiplied by 1 plus this times its success rate
+(``success_bound``)."""
 MAX_OUTCOMES: Final = 1_000_000_000
-"""Outcomes of a kind that count; an attribute may be an integer that no float can hold."""
+"""Larger counts are cut to this, because an attribute may be an integer that no float can hold."""
 
 
 class StoredLayer:
-    """A layer that answers by words and meaning, and lists its newest to who asks for all of it."""
+    """A layer that searches by words and meaning. A query that names only the kind of memory that
+    the layer holds gets the newest items."""
 
     def __init__(self, store: MemoryStore, spec: LayerSpec) -> None:
         self._store = store
@@ -38,7 +40,7 @@ class StoredLayer:
         return self._spec
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        """As ``BlockingLayer`` says; scores are fused. So it is in every layer below."""
+        """See ``BlockingLayer``. The scores are ``FUSED``, here and in every layer below."""
         if asks_for_kind(query) == self.spec.name:
             return self._store.newest(self.spec.name, scope=scope, k=k)
         return self._store.search(
@@ -55,9 +57,9 @@ class StoredLayer:
         where: Filter = EVERYTHING,
         prefer: Filter = EVERYTHING,
     ) -> Sequence[MemoryItem]:
-        """By words (None: those of the query) and meaning more than the ``k`` best, to reorder.
-        ``where`` says what may answer at all; ``prefer`` what comes first among it, as by a first
-        place in a further ranking."""
+        """More than ``k`` items by words (None: those of the query) and meaning, for the layer to
+        reorder. Only items that pass ``where`` are found. Those that pass ``prefer`` gain as much
+        as by the first place in another ranking."""
         words = search_words(query) if words is None else words
 
         def found(where: Filter) -> Sequence[MemoryItem]:
@@ -81,7 +83,7 @@ class StoredLayer:
 
 
 class OwnedLayer(StoredLayer):
-    """A layer whose items belong to one user, or one project; who asks for none finds none."""
+    """A layer whose items belong to one user (or project); a query without a user finds none."""
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         if getattr(scope, self.spec.name) is None:
@@ -92,13 +94,14 @@ class OwnedLayer(StoredLayer):
 class TimedLayer(StoredLayer):
     """Session and episodic memory.
 
-    A query that says nothing of what it is about ("what did we do last week?") asks for the newest
-    of its period. One with a subject prefers its period: what was created then comes first, and
-    the rest follows, because people remember dates wrongly.
+    A query without a subject ("what did we do last week?") asks for the newest items of its period.
+    If the query has a subject, items of its period come first and the others follow, because people
+    remember dates wrongly.
 
     Args:
-        recency: weight of being new beside words and meaning together. In a conversation
-            the latest matters; elsewhere it only decides between near-equals.
+        recency: weight of being new, beside words and meaning, which together have 1. In a
+            conversation the latest items matter most; elsewhere recency only decides between items
+            of nearly equal score.
     """
 
     def __init__(self, store: MemoryStore, spec: LayerSpec, *, recency: float) -> None:
@@ -110,7 +113,7 @@ class TimedLayer(StoredLayer):
         if all(stem(term) in EVENT_STEMS for term in query.terms):
             return self._store.newest(self.spec.name, scope=scope, k=k, where=where)
         found = self._candidates(query, scope=scope, k=k, prefer=where)
-        # The newest gains as much as a first place in a ranking, each older one evenly less.
+        # The newest item gains as much as by a first place in a ranking, each older one less.
         newest = sorted(found, key=lambda item: item.created, reverse=True)
         gains = {
             (item.scope, item.id): self._recency * at_place(0) * (1 - place / len(newest))
@@ -120,11 +123,11 @@ class TimedLayer(StoredLayer):
 
 
 class GovernanceLayer(StoredLayer):
-    """Records and rules. The words of the attributes ``actor``, ``action`` and ``subject`` are
-    found as those of the content are.
+    """Records and rules. Items are also found by the words of their attributes ``actor``,
+    ``action`` and ``subject``.
 
-    A query of a period alone lists what was recorded then; otherwise a period only prefers it: a
-    rule about Fridays was not made on one.
+    A query that names only a period lists what was recorded then. With a subject, items of the
+    period are only preferred: a rule about Fridays need not have been made on a Friday.
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
@@ -135,41 +138,46 @@ class GovernanceLayer(StoredLayer):
 
 
 class GraphLayer(StoredLayer):
-    """Items about the entities that a query names and those a few relations away, nearer first."""
+    """Items about the entities that a query names, and about those a few relations away, nearest
+    first."""
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        """The scores of entities that were reached are above 0.32."""
+        """Items that were reached over relations have scores above 0.32; see ``relations_away``."""
         return self._store.related(self.spec.name, query.text, scope=scope, k=k)
 
 
 class ProceduralLayer(StoredLayer):
-    """Procedures by words and meaning; of near-equals, the one that has proved itself.
+    """Procedures by words and meaning; of two with nearly equal scores, the one that works more
+    often comes first.
 
-    Attributes of its items: ``successes`` and ``failures``, how often it
-    worked and how often not. An answer carries ``success_rate`` as well, once there is an outcome.
+    Attributes of its items: ``successes`` and ``failures``, how often the procedure worked and how
+    often it did not. If there is any of these, the items found also have ``success_rate``.
     """
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         found = self._candidates(query, scope=scope, k=k)
-        best = reordered(found, lambda score, item: score * (1 + PROVEN * proven(item)), k)
+        best = reordered(
+            found, lambda score, item: score * (1 + SUCCESS_WEIGHT * success_bound(item)), k
+        )
         return [_with_rate(item) for item in best]
 
 
 def search_words(query: LayerQuery) -> str:
+    """The content words of a query, or its text if it has none."""
     return " ".join(query.terms) or query.text
 
 
 def reordered(
-    items: Iterable[MemoryItem], worth: Callable[[float, MemoryItem], float], k: int
+    items: Iterable[MemoryItem], new_score: Callable[[float, MemoryItem], float], k: int
 ) -> list[MemoryItem]:
-    """The best ``k`` by a score of the layer's own, made of the store's and the item; of equals the
-    newer item comes first."""
-    scored = [item.scored(worth(item.score or 0.0, item), ScoreKind.FUSED) for item in items]
+    """The best ``k`` items by a new score, which is computed from the store's score and the item;
+    of equal ones the newer comes first."""
+    scored = [item.scored(new_score(item.score or 0.0, item), ScoreKind.FUSED) for item in items]
     return sorted(scored, key=lambda item: (item.score, item.created), reverse=True)[:k]
 
 
 def outcomes(item: MemoryItem) -> tuple[int, int]:
-    """How often it worked, and how often it did not."""
+    """How often a procedure worked, and how often it did not."""
     counts = (item.attributes.get(name) for name in ("successes", "failures"))
     successes, failures = (
         min(max(n, 0), MAX_OUTCOMES) if isinstance(n, int) else 0 for n in counts
@@ -177,8 +185,9 @@ def outcomes(item: MemoryItem) -> tuple[int, int]:
     return successes, failures
 
 
-def proven(item: MemoryItem) -> float:
-    """The lower bound of its success rate at 95%, in [0, 1); 0 without outcomes."""
+def success_bound(item: MemoryItem) -> float:
+    """The lower bound of a procedure's success rate at 95% confidence, in [0, 1); 0 without
+    outcomes."""
     successes, failures = outcomes(item)
     return wilson(successes, successes + failures)[0]
 

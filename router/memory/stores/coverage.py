@@ -1,4 +1,4 @@
-"""How much is remembered, and about what: counts, not contents."""
+"""Counts how much is remembered about a subject."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from router.memory.stores.rows import read_moment
 from router.memory.stores.spaces import Filter, Space, ids_of
 
 COUNTED: Final = 5_000
-"""Items of one layer that are counted at most when words or a filter choose them."""
+"""Items of one layer that are counted at most, if words or a filter choose them."""
 TOP_TAGS: Final = 10
 
 
@@ -21,10 +21,10 @@ class Coverage:
     """How much one layer holds about something.
 
     Attributes:
-        items: how many items, at least 1; ``COUNTED`` stands for that many or more, unless all
-            items of the layer were asked for.
+        items: how many items, at least 1. If words or a filter chose them, ``COUNTED`` means that
+            many or more.
         oldest: when the first was created; ``newest`` is when the last was.
-        tags: the commonest tags with their number of items, when all items were asked for.
+        tags: the commonest tags with their number of items, unless words or a filter chose items.
     """
 
     layer: str
@@ -37,7 +37,8 @@ class Coverage:
 def cover(
     db: Connection, spaces: Sequence[Space], terms: Sequence[str], where: Filter
 ) -> Coverage | None:
-    """What spaces of one layer hold with all of the terms; None for nothing."""
+    """The count of the items in spaces of one layer that contain all terms; None if there is
+    none."""
     if terms or where:
         items, oldest, newest = _chosen(db, spaces, terms, where)
         tags: tuple[tuple[str, int], ...] = ()

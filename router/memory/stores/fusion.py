@@ -1,8 +1,8 @@
-"""One ranking out of two: what the words find and what the meaning finds.
+"""Makes one ranking of two: of a search by words and a search by meaning.
 
-The two are added up as scores, not as ranks: how far the first is ahead of the second is what tells
-a row that holds the words from one that merely sounds alike. For the questions of LoCoMo, ranks of
-the same two put a right turn among the first five in 53%, scores in 65%.
+Their scores are added, not their ranks, because a score tells how far the first item is ahead of
+the second, and so whether it contains the words or is only similar. For the questions of LoCoMo, a
+sum of ranks put a right turn among the first five in 53%, the sum of scores in 65%.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from collections.abc import Mapping
 from typing import Final
 
 RANK_CONSTANT: Final = 60
-"""How slowly a place loses value, as in reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR
-2009), so that a layer can add a ranking of its own."""
+"""The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009): the larger,
+the less a place in a ranking matters. Scores are scaled to it, so that a layer can add its own
+ranking."""
 LEXICAL_WEIGHT: Final = 0.6
 SEMANTIC_WEIGHT: Final = 0.4
 
 
 def fuse(lexical: Mapping[int, float], semantic: Mapping[int, float]) -> dict[int, float]:
-    """Rows with one score each, best first; in [0, 1/61], as the worth of a place is.
+    """The rows with one score each, best first. Scores are in [0, 1/61], the range of ``at_place``.
 
-    BM25, which is positive, has no upper bound, so it counts as a share of the best one found. Of a
-    row that only the words found, the cosine is taken to be as low as the lowest that was found.
+    BM25 is positive and has no upper bound, so it is divided by the best one found. A row that only
+    the search by words has found gets the lowest cosine of those found by meaning.
     """
     most = max(lexical.values(), default=0.0) or 1.0
     farthest = min(semantic.values(), default=0.0)
@@ -34,11 +35,11 @@ def fuse(lexical: Mapping[int, float], semantic: Mapping[int, float]) -> dict[in
 
 
 def at_place(place: int) -> float:
-    """What a place in a ranking is worth; the first is 0."""
+    """The score for a place in a ranking; the first place is 0."""
     return 1.0 / (RANK_CONSTANT + 1 + place)
 
 
 def best_first(scores: Mapping[int, float]) -> dict[int, float]:
-    """The same, ordered; of equals the newer row comes first."""
+    """The scores in order, best first; of equal ones the newer row comes first."""
     ordered = sorted(zip(scores.values(), scores.keys(), strict=True), reverse=True)
     return {row: score for score, row in ordered}

@@ -1,8 +1,8 @@
-"""Entities and how they hang together, as items state it.
+"""Entities and the relations between them, as items state them.
 
 An item is about the entity in its attribute ``entity``; its attribute ``relations`` lists what that
-entity has to do with others, each as ``"verb -> Target"`` (or ``"Source -> verb -> Target"``).
-Entities are compared by the stems of their names, so "auth service" is "Auth-Services".
+entity has to do with other entities, each as ``"verb -> Target"`` (or ``"Source -> verb ->
+Target"``). Entities are compared by the stems of their names, so "auth service" is "Auth-Services".
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from router.memory.stores.spaces import Space, ids_of
 from router.text import STOPWORDS, stems_of, tokens
 
 MAX_RELATIONS: Final = 2
-"""Relations that are followed from what a query names."""
+"""Relations that are followed, at most, from an entity that a query names."""
 MAX_NAME_WORDS: Final = 6
 MAX_NAME_CHARACTERS: Final = 400
-"""Of an entity's name as it is compared; a longer one is cut, because indexes bound their keys."""
+"""A longer name of an entity is cut, because the keys of database indexes are bounded."""
 _OWNER: Final = "<owner>"
 _RELATION: Final = "<relation>"
 _DEPENDING: Final = frozenset(
@@ -31,21 +31,22 @@ _DEPENDING: Final = frozenset(
         "outage crash crashes stop stops remove removed removing without".split()
     )
 )
-"""Words that ask for what depends on something, beside those of the class ``<relation>``."""
+"""Words that ask for what depends on something, in addition to the class ``<relation>``."""
 MAX_QUERY_WORDS: Final = 200
 MAX_STEP: Final = 500
-"""Edges followed from one step to the next; beyond them an entity is a hub that relates all."""
+"""Edges that are followed in one step, at most. An entity with more is related to nearly
+everything."""
 
 
-def checked_relations(given: AttributeValue) -> tuple[str, ...]:
-    """Relations as they are stored; a text may hold several, separated by semicolons.
+def checked_relations(value: AttributeValue) -> tuple[str, ...]:
+    """The relations as they are stored; a text may contain several, separated by semicolons.
 
     Raises:
         InvalidRequest: one does not say what it leads to.
     """
-    listed = given.split(";") if isinstance(given, str) else given
+    listed = value.split(";") if isinstance(value, str) else value
     if not isinstance(listed, Sequence):
-        raise InvalidRequest(f"attributes.relations: expected a list of texts, not {given!r}")
+        raise InvalidRequest(f"attributes.relations: expected a list of texts, not {value!r}")
     relations = tuple(relation.strip() for relation in listed if relation.strip())
     for relation in relations:
         if not all(part.strip() for part in relation.split("->")) or "->" not in relation:
@@ -56,23 +57,24 @@ def checked_relations(given: AttributeValue) -> tuple[str, ...]:
 
 
 def relations_away(item: MemoryItem) -> int | None:
-    """How many relations lie between an item that ``MemoryStore.related`` found and the entities
-    that the query names; None when only words and meaning found it."""
+    """The number of relations between an item that ``MemoryStore.related`` found and the entities
+    that the query names, computed from its score; None if only words and meaning found it."""
     if item.score is None or item.score < 1 / (2 + MAX_RELATIONS):
         return None
     return round(1 / item.score - 1)
 
 
 def states_relation(item: MemoryItem, question: str) -> bool:
-    """Whether an item states a relation such as a question asks for: by the same word, or as one of
-    owning ("Who is responsible for Kafka?", "owns -> Kafka"); every other relation is one of
-    depending ("What breaks without Kafka?", "reads from -> Kafka")."""
+    """Whether an item states a relation of the kind that a question asks for. The kind is the same
+    if both use the same word, or if both are about owning ("Who is responsible for Kafka?", "owns
+    -> Kafka"). Every relation that is not about owning counts as one of depending ("What breaks
+    without Kafka?", "reads from -> Kafka")."""
     asking = tokens(question)
     asked = classes_of(asking)
     relations = item.attributes.get("relations")
     for relation in relations if isinstance(relations, tuple) else ():
         verb = tokens(str(relation).rpartition("->")[0].rpartition("->")[2])
-        if not verb:  # a layer of anyone's may hold other texts
+        if not verb:  # a layer that somebody added may hold other texts
             continue
         if not {*stems_of(verb)}.isdisjoint(set(stems_of(asking)) - STOPWORDS):
             return True
@@ -85,7 +87,7 @@ def states_relation(item: MemoryItem, question: str) -> bool:
 
 
 def edges_of(item: MemoryItem) -> Iterator[tuple[str, str | None]]:
-    """(source, target) of everything that an item states; without a target for what it is about."""
+    """The edges (source, target) that an item states, and (entity, None) for what it is about."""
     entity = item.attributes.get("entity")
     about = _key(entity) if isinstance(entity, str) else ""
     if about:
@@ -100,7 +102,7 @@ def edges_of(item: MemoryItem) -> Iterator[tuple[str, str | None]]:
 
 
 def entities_in(db: Connection, spaces: Sequence[Space], text: str) -> set[str]:
-    """The known entities that a text names."""
+    """The entities in these spaces that a text names."""
     words = tokens(text)[:MAX_QUERY_WORDS]
     names = {
         _key(" ".join(words[start : start + length]))
@@ -123,7 +125,8 @@ def entities_in(db: Connection, spaces: Sequence[Space], text: str) -> set[str]:
 
 
 def walk(db: Connection, spaces: Sequence[Space], start: set[str]) -> dict[int, int]:
-    """The rows about entities up to ``MAX_RELATIONS`` away, with how many; nearest first."""
+    """The rows about entities up to ``MAX_RELATIONS`` relations away from ``start``, with the
+    number of relations; nearest first."""
     rows: dict[int, int] = {}
     seen = set(start)
     frontier = list(start)

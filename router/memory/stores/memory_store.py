@@ -1,12 +1,12 @@
 """The memory store: all layers in one database.
 
 ``open`` keeps it in a SQLite file of a folder, and ``connect`` in a PostgreSQL database, which many
-machines may share. Both go by the same statements and pass the same tests; see ``database`` for
+machines may share. Both use the same SQL statements and pass the same tests; ``database`` says
 where they differ.
 
 A save is on the disk before it returns. Every search names its scope, and reads only the spaces
-that the scope sees; an item of another scope is never even a candidate. Several processes may use
-one store: what one saves, all find at once, by words and by meaning.
+that the scope sees, so an item of another scope is never even a candidate. Several processes may
+use one store: what one of them saves, all find at once, by words and by meaning.
 """
 
 from __future__ import annotations
@@ -66,15 +66,16 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 MIN_CANDIDATES: Final = 50
-"""Rows that each side gives to the fusion at least."""
+"""Rows that the searches by words and by meaning each find at least, before their scores are
+added."""
 
 
 class MemoryStore:
     """The items of all layers. Thread-safe; made by ``open`` or ``connect``, closed once.
 
-    Every method raises StoreError when the database cannot be used, and every search raises
-    InvalidRequest for a text that is no query. ``text_vectors`` are those of the texts that were
-    found lately, and of others.
+    Every method raises StoreError if the database cannot be used, and every search raises
+    InvalidRequest for a text that cannot be a query. ``text_vectors`` is a cache of vectors, which
+    includes those of the items found lately.
     """
 
     def __init__(self, db: Database, vectors: ItemVectors, clock: Callable[[], float]) -> None:
@@ -143,9 +144,8 @@ class MemoryStore:
 
     @property
     def generation(self) -> int:
-        """A number that every change of what can be found raises, whichever process makes it.
-
-        When an item was last given as an answer changes nothing that can be found.
+        """A number that rises with every change of what can be found, by any process. ``touch``
+        does not change it.
         """
         with self._db.reading() as db:
             return int(db.execute("SELECT generation FROM memory_store").fetchone()[0])
@@ -153,12 +153,13 @@ class MemoryStore:
     def save(
         self, items: Sequence[MemoryItem], *, over: Sequence[MemoryItem] = ()
     ) -> list[MemoryItem]:
-        """Store items, all or none; on the disk when this returns. The items as they are stored;
-        none if what they were made of, ``over``, is no longer stored as it was read.
+        """Store items, all or none; they are on the disk when this returns. Returns the items as
+        they are stored. If an item of ``over``, from which the new items were made, has been
+        changed since it was read, nothing is stored and the list is empty.
 
-        An item replaces the one with its layer, scope and id. Scores are not kept. If the encoder
-        fails the items are stored all the same, found by their words, and encoded with a later save
-        or when the store is next opened.
+        An item replaces the one with the same layer, scope and id. Scores are not stored. If the
+        encoder fails the items are stored all the same and found by their words; they are encoded
+        with a later save, or when the store is opened next.
 
         Raises:
             InvalidRequest: an item of the layer ``user`` or ``project`` without one in its scope, a
@@ -188,16 +189,18 @@ class MemoryStore:
         return [draft.item for draft in drafts]
 
     def delete(self, layer: str, ids: Iterable[str], scope: Scope) -> int:
-        """Remove items that are stored in exactly this scope; how many there were.
+        """Remove items that are stored in exactly this scope; returns how many there were.
 
-        Seeing an item is no right to delete it: who means one of everybody's says ``Scope()``.
+        To see an item does not mean to be allowed to delete it: an item that belongs to everybody
+        is deleted with ``Scope()`` only.
         """
         with self._db.writing() as db:
             space = find_space(db, layer, scope_key(scope))
             return 0 if space is None else _remove(db, [(space, item_id) for item_id in ids])
 
     def get(self, layer: str, id: str, scope: Scope) -> MemoryItem:  # noqa: A002 - the field's name
-        """The item of that id that the scope sees; of several, the most particular one's.
+        """The item with an id that the scope sees; if there are several, that of the most
+        particular scope.
 
         Raises:
             UnknownMemory: the scope sees none.
@@ -209,7 +212,7 @@ class MemoryStore:
         return item
 
     def get_stored(self, layer: str, id: str, scope: Scope) -> MemoryItem:  # noqa: A002
-        """The item of that id that is stored in exactly this scope; raises as ``get``."""
+        """The item with an id that is stored in exactly this scope; raises as ``get``."""
         item = self.get(layer, id, scope)
         if item.scope != scope:
             raise UnknownMemory(id)
@@ -224,7 +227,8 @@ class MemoryStore:
     def page(
         self, spaces_of: Scope, *, layers: Sequence[str] | None, after: Place, limit: int
     ) -> tuple[list[MemoryItem], Place | None]:
-        """What a scope sees, newest first, without scores; and where the next page begins."""
+        """The items that a scope sees, newest first, without scores; and where the next page
+        begins."""
         with self._db.reading() as db:
             spaces = visible_spaces(db, spaces_of, layers)
             return _page(db, spaces, after, limit)
@@ -232,13 +236,13 @@ class MemoryStore:
     def owned(
         self, owner: Scope, *, after: Place, limit: int
     ) -> tuple[list[MemoryItem], Place | None]:
-        """What belongs to an owner, as ``page``."""
+        """A page of the items of an owner, as ``page``."""
         with self._db.reading() as db:
             return _page(db, owned_spaces(db, owner), after, limit)
 
     def forget(self, owner: Scope) -> int:
-        """Remove all that belongs to an owner, and write the database anew, so that its text and
-        the owner's name are gone from the disk; how many items there were.
+        """Remove everything of an owner, and rewrite the database, so that the texts and the
+        owner's name are gone from the disk; returns how many items there were.
 
         Raises:
             InvalidRequest: the owner is everybody.
@@ -254,8 +258,8 @@ class MemoryStore:
         return removed
 
     def left_of(self, owner: Scope) -> tuple[int, int]:
-        """How many items and how many vectors there are that belong to an owner, or to nobody
-        any more."""
+        """How many items an owner has, and how many vectors the owner has or no item has any
+        more."""
         with self._db.reading() as db:
             spaces = ids_of(owned_spaces(db, owner))
             (vectors,) = db.execute(
@@ -266,12 +270,13 @@ class MemoryStore:
             return len(ids_in(db, spaces)), vectors
 
     def prepare_search(self) -> None:
-        """Read what searches by meaning need in memory; over 100,000 items that takes some .7 s of
-        CPU time. Otherwise the first search in each layer reads what it needs itself."""
+        """Load the vectors into memory that searches by meaning need; with 100,000 items that takes
+        some .7 s of CPU time. Without it the first search in each layer loads what it needs."""
         self._vectors.prepare()
 
     def expire(self) -> int:
-        """Remove every item whose time is over (attribute ``expires_at``); how many there were."""
+        """Remove every item whose attribute ``expires_at`` has passed; returns how many there
+        were."""
         expired, now = "SELECT space, id FROM items WHERE expires <= ?", (self._clock(),)
         with self._db.reading() as db:
             if not db.execute(expired, now).fetchall():
@@ -280,8 +285,8 @@ class MemoryStore:
             return _remove(db, db.execute(expired, now).fetchall())
 
     def touch(self, items: Iterable[MemoryItem]) -> None:
-        """Note that items have just been given as an answer. This waits for the disk, so it belongs
-        after the answer."""
+        """Set the time when items were last given as an answer to now. It waits for the disk, so
+        call it after the answer."""
         if self._db.read_only:
             return
         with self._db.writing() as db:
@@ -295,7 +300,7 @@ class MemoryStore:
     def lexical(
         self, layer: str, text: str, *, scope: Scope, k: int, where: Filter = EVERYTHING
     ) -> list[MemoryItem]:
-        """The items that hold words of a text, by BM25, best first."""
+        """The items that contain words of a text, by BM25, best first."""
         _check_query(text)
         with self._db.reading() as db:
             spaces = visible_spaces(db, scope, [layer])
@@ -324,11 +329,11 @@ class MemoryStore:
         where: Filter = EVERYTHING,
         words: str | None = None,
     ) -> list[MemoryItem]:
-        """The best items by words and by meaning together, best first; see ``fuse``. When the text
-        cannot be encoded the words decide alone.
+        """The items by words and by meaning together, best first; see ``fuse``. If the text cannot
+        be encoded, only words count.
 
         Args:
-            words: what to look for by words, if it is not the whole text.
+            words: the text to search for by words; None is the whole text.
         """
         _check_query(text)
         with self._db.reading() as db:
@@ -348,7 +353,7 @@ class MemoryStore:
     def soonest(
         self, layer: str, *, scope: Scope, k: int, where: Filter = EVERYTHING
     ) -> list[MemoryItem]:
-        """The items in the order of their attribute ``due``, those without one last; scored by
+        """The tasks in the order of their attribute ``due``, those without one last; scored by
         their place."""
         condition, values = where.sql()
         with self._db.reading() as db:
@@ -376,10 +381,11 @@ class MemoryStore:
         scope: Scope,
         k: int,
     ) -> list[MemoryItem]:
-        """The items about entities that a text names and those up to ``MAX_RELATIONS`` away.
+        """The items about the entities that a text names, and about those up to ``MAX_RELATIONS``
+        relations away, nearest first; then the items that only words and meaning find.
 
-        Nearer ones first, scored 1 / (1 + relations) and by words and meaning among equals; then
-        what only words and meaning find.
+        The score of an item that was reached is 1 / (1 + relations), plus its score by words and
+        meaning, which is small and decides between equally near ones.
         """
         _check_query(text)
         with self._db.reading() as db:
@@ -393,8 +399,8 @@ class MemoryStore:
     def coverage(
         self, words: str, *, scope: Scope, where: Filter = EVERYTHING
     ) -> tuple[Coverage, ...]:
-        """What the layers hold that the scope sees, fullest layer first. With ``words``, only items
-        that hold all of them are counted."""
+        """How many items each layer has that the scope sees, the layer with most items first. With
+        ``words``, only items that contain all of them are counted."""
         terms = query_terms(words)
         with self._db.reading() as db:
             by_layer: dict[str, list[Space]] = defaultdict(list)

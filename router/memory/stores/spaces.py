@@ -1,4 +1,5 @@
-"""Where items lie: which of them a search is about, and which ones an owner has."""
+"""Spaces: the items of one layer in one scope. Finds the spaces that a query sees or an owner
+has."""
 
 from __future__ import annotations
 
@@ -17,17 +18,23 @@ from router.memory.stores.database import Connection, placeholders
 
 _KEPT_SCOPES: Final = 4_096
 _DUE: Final = "(items.due - CASE WHEN CAST(items.due AS BIGINT) % 86400 = 86399 THEN ? ELSE 0 END)"
-"""When an item is due. One that says only a day (``rows``) is due when it is over for who asks; the
-value is how far the clock of who asks is ahead of UTC, in seconds."""
+"""When an item is due. ``rows`` stores a date without a time as the last second of that day in UTC;
+such a task is due when the day ends in the time zone of who asks. The bound value is the offset of
+that zone from UTC, in seconds."""
 PROPOSALS: Final = "proposals"
-"""The layer of what may become a memory; only who names it sees it."""
+"""The layer of proposals. A search sees it only if it names the layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The items of one layer in one stored scope: how many there are, how many indexed words they
-    have together, and the generations of the store at the last change and at the last one other
-    than new rows."""
+    """The items of one layer in one stored scope.
+
+    Attributes:
+        items: how many there are.
+        words: how many indexed words they have together.
+        written: the generation of the store at the last change.
+        removed: the generation at the last change that was more than new rows.
+    """
 
     id: int
     layer: str
@@ -40,8 +47,8 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which items may answer; applied before the best are taken: when they were created, the value
-    of the attribute ``status``, and within which time the attribute ``due`` lies."""
+    """Which items may be found: when they were created, their attribute ``status``, and the period
+    in which they are due. It is applied before the best items are chosen."""
 
     period: Period | None = None
     status: str | None = None
@@ -68,7 +75,7 @@ class Filter:
 
 
 EVERYTHING: Final = Filter()
-"""A filter that leaves all items."""
+"""A filter that every item passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +89,10 @@ class Place:
 def visible_spaces(
     db: Connection, scope: Scope, layers: Sequence[str] | None = None
 ) -> list[Space]:
-    """The spaces that are not empty and that a query in ``scope`` sees, the most particular first;
-    of some layers, or of all but the proposals."""
+    """The spaces that a query in ``scope`` sees and that are not empty, the most particular scope
+    first; of some layers, or of all but the proposals."""
     keys = {scope_key(stored): place for place, stored in enumerate(scope.visible())}
     among = " AND layer != ?" if layers is None else f" AND layer IN ({placeholders(len(layers))})"
-    # The columns of the query itself are constants; what it looks for are bound values.
     found = db.execute(
         f"{_SPACES} WHERE scope IN ({placeholders(len(keys))}) AND items > 0{among}",
         (*keys, *((PROPOSALS,) if layers is None else layers)),
@@ -95,7 +101,7 @@ def visible_spaces(
 
 
 def owned_spaces(db: Connection, owner: Scope) -> list[Space]:
-    """The spaces of an owner; some may be empty."""
+    """The spaces of an owner, also empty ones."""
     return [space for space in map(_space, db.execute(_SPACES)) if owner.owns(space.scope)]
 
 
@@ -108,7 +114,7 @@ def _space(row: tuple[Any, ...]) -> Space:
 
 @lru_cache(maxsize=_KEPT_SCOPES)
 def scope_key(scope: Scope) -> str:
-    """A stored scope as one text, the same for equal scopes only."""
+    """A scope as a text; different scopes have different texts."""
     return json.dumps([scope.user, scope.project, scope.session])
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory.remembered import ask, ids, item
 
 from router.memory.layers import built_in_layers
-from router.memory.layers.stored import proven
+from router.memory.layers.stored import success_bound
 from router.memory.model import BlockingLayer, Scope
 from router.memory.stores.memory_store import MemoryStore
 
@@ -134,7 +134,7 @@ def test_of_two_procedures_alike_the_one_that_worked_comes_first(
 @given(st.integers(0, 1000), st.integers(0, 1000))
 def test_a_proven_rate_grows_with_success_and_never_exceeds_the_rate(won: int, lost: int) -> None:
     def bound(won: int, lost: int) -> float:
-        return proven(item("a", "x", attributes={"successes": won, "failures": lost}))
+        return success_bound(item("a", "x", attributes={"successes": won, "failures": lost}))
 
     assert 0 <= bound(won, lost) <= (won / (won + lost) if won + lost else 0)
     assert bound(won + 1, lost) > bound(won, lost)
@@ -143,4 +143,4 @@ def test_a_proven_rate_grows_with_success_and_never_exceeds_the_rate(won: int, l
 
 def test_counts_that_no_float_can_hold_are_counts_too() -> None:
     often = item("a", "x", attributes={"successes": 10**400, "failures": 10**400})
-    assert proven(often) == pytest.approx(0.5, abs=1e-3)
+    assert success_bound(often) == pytest.approx(0.5, abs=1e-3)
