@@ -1,7 +1,7 @@
-"""What people do with their memories: look through them, change, take along, and forget them.
+"""Saving, listing, editing, exporting, importing and forgetting the items of the layers.
 
-Everything names a scope. ``page`` and ``profile`` show what the scope sees; ``export``, ``forget``
-and ``import_lines`` are about what an owner has (``Scope.owns``).
+Every method takes a scope. ``page`` and ``profile`` show what the scope sees; ``export``,
+``forget`` and ``import_lines`` are about what an owner has (``Scope.owns``).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from router.request import names_in
 
 MAX_PAGE: Final = 1_000
 EXPIRES_AT: Final = "expires_at"
-"""Attribute: when an item goes, in ISO 8601."""
+"""Attribute: when an item is removed, in ISO 8601."""
 _COMPARED: Final = 20
-"""Items that are compared with a new one."""
+"""Stored items that a new one may replace and is compared with, at most."""
 _IMPORT_BATCH: Final = 500
 _ATTEMPTS: Final = 10
 _STORED: Final = (*WRITABLE, DOCUMENTS)
@@ -56,25 +56,25 @@ class _Values(BaseModel, allow_inf_nan=False):
     attributes: dict[str, AttributeValue | None] = {}
 
 
-def checked_values(**given: object) -> dict[str, Any]:
-    """Fields of an item as a caller gave them, ``attributes`` among them, of the types that are
-    stored and exported; an attribute of None is none.
+def checked_values(**fields: object) -> dict[str, Any]:
+    """Fields of an item, ``attributes`` among them, converted to the types that are stored and
+    exported. Attributes that are None are left out.
 
     Raises:
         InvalidRequest: one is of another type; the message names it.
     """
     try:
-        values = _Values.model_validate(given).model_dump(exclude_unset=True)
+        values = _Values.model_validate(fields).model_dump(exclude_unset=True)
     except ValidationError as error:
         raise InvalidRequest(first_fault(error)) from None
-    said = values["attributes"]
-    return {**values, "attributes": {name: said[name] for name in said if said[name] is not None}}
+    attributes = {name: value for name, value in values["attributes"].items() if value is not None}
+    return {**values, "attributes": attributes}
 
 
 @dataclass(frozen=True, slots=True)
 class Page(PlainJson):
-    """Some memories, newest first, without scores. Give ``next`` to ``page`` for those that follow;
-    it is None when there are no more."""
+    """Some memories, newest first, without scores. ``next`` is the argument ``after`` for the page
+    that follows; None if this is the last one."""
 
     items: tuple[MemoryItem, ...]
     next: str | None
@@ -82,9 +82,16 @@ class Page(PlainJson):
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport(PlainJson):
-    """What was forgotten: items of layers with their vectors, memory files, and counts of
-    retrievals. ``left`` and ``vectors`` are those of the owner that a look afterwards still finds,
-    which is 0; ``waiting`` the files whose deletion the memory service has yet to be told of."""
+    """What was forgotten.
+
+    Attributes:
+        items: items of layers, with their vectors.
+        files: memory files.
+        counts: counts of retrievals.
+        left: items of the owner that a check afterwards still finds, which is 0.
+        vectors: vectors of the owner that a check afterwards still finds, which is 0.
+        waiting: files whose deletion the memory service must still be told of.
+    """
 
     items: int
     files: int
@@ -95,9 +102,9 @@ class ForgetReport(PlainJson):
 
 
 class Records:
-    """Looks through, changes, exports and forgets the items of the layers. Blocks.
+    """The items of the layers, for people who look after their memories. All methods block.
 
-    What names an item that is not there raises UnknownMemory.
+    A method that is given an id without an item raises UnknownMemory.
     """
 
     def __init__(
@@ -116,13 +123,14 @@ class Records:
     def save(
         self, item: MemoryItem, *, supersede: Sequence[str | MemoryItem]
     ) -> tuple[MemoryItem, tuple[MemoryItem, ...]]:
-        """Store an item, and mark what it replaces; the item, and what else it may replace. Unless
-        it says when it expires, its layer's time to live does."""
+        """Store an item, and mark the items that it replaces as superseded. Returns the item, and
+        others that it may replace. Without an ``expires_at`` of its own the item gets one from the
+        time to live of its layer."""
         days = self._ttl_days.get(item.layer)
         if days is not None and EXPIRES_AT not in item.attributes:
             expires = datetime.fromtimestamp(self._clock(), UTC) + timedelta(days=days)
-            said = {**item.attributes, EXPIRES_AT: expires.isoformat()}
-            item = replace(item, attributes=said)
+            attributes = {**item.attributes, EXPIRES_AT: expires.isoformat()}
+            item = replace(item, attributes=attributes)
         stored = self._replace(names_in("supersede", _ids(supersede)), lambda: item)
         if item.layer not in LASTING_LAYERS:
             return stored, ()
@@ -137,18 +145,18 @@ class Records:
         """Mark stored items as superseded by another one of the same layer and scope."""
         self._replace(older, lambda: self._store.get_stored(layer, by, scope))
 
-    def _replace(self, older: Sequence[str], replacing: Callable[[], MemoryItem]) -> MemoryItem:
-        """Store an item and mark what it replaces, which may be one of its own id; the item as it
-        is stored."""
+    def _replace(self, older: Sequence[str], get_newer: Callable[[], MemoryItem]) -> MemoryItem:
+        """Store an item and mark those that it replaces; returns it as it is stored. It inherits
+        the questions of the items that it replaces, and of one with its own id."""
 
         def marked() -> tuple[list[MemoryItem], list[MemoryItem]]:
-            newer = replacing()
-            said = {SUPERSEDED_BY: newer.id, SUPERSEDED_AT: newer.created.isoformat()}
+            newer = get_newer()
+            marks = {SUPERSEDED_BY: newer.id, SUPERSEDED_AT: newer.created.isoformat()}
             found = [self._store.get_stored(newer.layer, name, newer.scope) for name in older]
-            with suppress(UnknownMemory):  # the same text again is no reason to lose its questions
+            with suppress(UnknownMemory):  # the same text saved again keeps its questions
                 found.append(self._store.get_stored(newer.layer, newer.id, newer.scope))
             replaced = [
-                replace(old, attributes={**old.attributes, **said})
+                replace(old, attributes={**old.attributes, **marks})
                 for old in found
                 if old.id != newer.id
             ]
@@ -157,13 +165,17 @@ class Records:
         return self._save_over(marked)
 
     def _save_over(
-        self, made: Callable[[], tuple[Sequence[MemoryItem], Sequence[MemoryItem]]]
+        self, make: Callable[[], tuple[Sequence[MemoryItem], Sequence[MemoryItem]]]
     ) -> MemoryItem:
-        """Store what is made of stored items, which are given first; the last of it as it is
-        stored. It is made anew if somebody has changed them meanwhile, but not for ever."""
+        """Store items that are made from stored ones; returns the last of them as it is stored.
+
+        ``make`` gives the stored items that it read, and the new items. It is called again if
+        somebody has changed the stored ones meanwhile; after ``_ATTEMPTS`` times that is no longer
+        checked.
+        """
         saved: list[MemoryItem] = []
         for is_last in (*[False] * _ATTEMPTS, True):
-            found, items = made()
+            found, items = make()
             if saved := self._store.save(items, over=() if is_last else found):
                 break
         return saved[-1]
@@ -171,7 +183,7 @@ class Records:
     def page(
         self, scope: Scope, *, layers: Sequence[str] | None, limit: int, after: str | None
     ) -> Page:
-        """What a scope sees, newest first: 1 to 1,000 items."""
+        """A page of what a scope sees, newest first: at most ``limit`` items, 1 to 1,000."""
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidRequest(f"limit: {limit} is not in 1 to {MAX_PAGE}")
         for layer in () if layers is None else names_in("layers", layers):
@@ -181,7 +193,7 @@ class Records:
         return Page(tuple(items), following)
 
     def all_of(self, scope: Scope, layers: Sequence[str] | None = None) -> Iterator[MemoryItem]:
-        """Everything that a scope sees of some layers, or of all, newest first."""
+        """Everything that a scope sees in some layers, or in all, newest first."""
         return _pages(partial(self._store.page, scope, layers=layers))
 
     def edit(
@@ -194,16 +206,16 @@ class Records:
         tags: Sequence[str] | None = None,
         attributes: Mapping[str, AttributeValue | None] | None,
     ) -> MemoryItem:
-        """Change an item that is stored in exactly this scope; the item as it is stored. An
-        attribute of None is removed."""
-        said = attributes or {}
-        if said.get(QUESTIONS) is not None:
-            checked_questions(said[QUESTIONS])
+        """Change an item that is stored in exactly this scope; returns it as it is stored.
+        Arguments that are None change nothing; an attribute that is None is removed."""
+        changes = attributes or {}
+        if changes.get(QUESTIONS) is not None:
+            checked_questions(changes[QUESTIONS])
 
         def changed() -> tuple[list[MemoryItem], list[MemoryItem]]:
             item = self._store.get_stored(layer, name, scope)
             values = checked_values(
-                tags=item.tags if tags is None else tags, attributes={**item.attributes, **said}
+                tags=item.tags if tags is None else tags, attributes={**item.attributes, **changes}
             )
             text = item.content if content is None else content
             return [item], [replace(item, content=text, **values)]
@@ -211,7 +223,8 @@ class Records:
         return self._save_over(changed)
 
     def profile(self, scope: Scope, *, limit: int) -> tuple[MemoryItem, ...]:
-        """What is known of a user, whom the scope must name, and holds now, newest first."""
+        """What is known of the user in the scope and has not been replaced, newest first. Raises
+        InvalidRequest without a user."""
         if scope.user is None:
             raise InvalidRequest(
                 "profile: name a user; commands and MCP take it from the setting memory.user"
@@ -225,7 +238,8 @@ class Records:
         return tuple(item for item in items if item.id not in replaced)[:limit]
 
     def export(self, owner: Scope) -> Iterator[str]:
-        """Every item of an owner as one line of JSON, newest first; proposals are none yet."""
+        """Every item of an owner as one line of JSON, newest first. Proposals are left out, because
+        they are no memories yet."""
         for item in _pages(partial(self._store.owned, owner)):
             if item.layer != PROPOSALS:
                 row = item.to_dict()
@@ -233,11 +247,11 @@ class Records:
                 yield json.dumps(row, ensure_ascii=False)
 
     def import_lines(self, lines: Iterable[str], owner: Scope) -> int:
-        """Store exported items, in place of those of the same id; how many there were. What names
-        nobody in particular as owner takes everybody's.
+        """Store exported items, in place of those with the same id; returns how many. An empty
+        owner accepts the items of everybody.
 
         Nothing is stored until all lines have been read. Raises InvalidRequest, which names the
-        line, if one is no exported item or is not the owner's.
+        line, if one is not an exported item or does not belong to the owner.
         """
         items = [_item(line, number, owner) for number, line in enumerate(lines, 1) if line.strip()]
         for start in range(0, len(items), _IMPORT_BATCH):
@@ -245,8 +259,8 @@ class Records:
         return len(items)
 
     def forget(self, owner: Scope, *, files: int, waiting: int) -> ForgetReport:
-        """Remove all that an owner has, and prove it. ``files`` memory files were removed already,
-        of ``waiting`` of which the memory service has yet to be told; both are for the report."""
+        """Remove everything of an owner, and check that nothing is left. ``files`` and ``waiting``
+        are copied into the report: memory files are deleted elsewhere."""
         removed = self._store.forget(owner)
         counts = self._tracker.forget(owner)
         left, vectors = self._store.left_of(owner)
@@ -260,15 +274,16 @@ def _pages(read: Callable[..., tuple[list[MemoryItem], Place | None]]) -> Iterat
         yield from items
 
 
-def _ids(given: Any) -> Any:
-    """The ids of items; what is no item stays as it is, and so does what is no list."""
-    if not isinstance(given, list | tuple):
-        return given
-    return [one.id if isinstance(one, MemoryItem) else one for one in given]
+def _ids(items: Any) -> Any:
+    """The list with ids in place of items. Any other value is returned as it is, and is checked by
+    ``names_in``."""
+    if not isinstance(items, list | tuple):
+        return items
+    return [one.id if isinstance(one, MemoryItem) else one for one in items]
 
 
 def check_stored(layer: str, part: str) -> None:
-    """Raise InvalidRequest, which names the part, unless items of the layer can be stored."""
+    """Raise InvalidRequest, which begins with ``part``, unless the layer can hold items."""
     if layer not in _STORED:
         raise InvalidRequest(f"{part}: {layer!r} is none of {', '.join(_STORED)}")
 
@@ -289,8 +304,8 @@ def _place(after: str | None) -> Place:
 def _item(line: str, number: int, owner: Scope) -> MemoryItem:
     try:
         row = json.loads(line)
-        given = _ITEM.validate_python({**row, "scope": Scope.parse(row.get("scope"))})
-        item = checked(given)
+        parsed = _ITEM.validate_python({**row, "scope": Scope.parse(row.get("scope"))})
+        item = checked(parsed)
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         fault = first_fault(error) if isinstance(error, ValidationError) else error
         raise InvalidRequest(f"line {number}: no exported memory: {fault}") from None

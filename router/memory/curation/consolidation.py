@@ -1,7 +1,7 @@
-"""What the stored memories themselves say should be tidied up: copies, updates, contradictions.
+"""Finds memories that should be tidied up: copies, updates, contradictions, and tasks long overdue.
 
-Only pairs of one layer and one scope are compared, and only short texts that hold until they are
-replaced; what happened has happened. Each proposal shows the texts that it is made from.
+Only memories of the same layer and scope are compared, and only short texts of knowledge that is
+valid until it is replaced; events stay true. Each proposal shows the texts that it is made from.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from router.memory.stores.rows import TASKS
 from router.memory.texts.words import words_of
 
 COMPARED: Final = 500
-"""Memories of one layer and scope that are compared, the newest of them."""
+"""The newest memories of a layer and scope, so many of which are compared."""
 STALE_DAYS: Final = 30
 """Days after its due date at which an open task is proposed as stale."""
 CALL_SECONDS: Final = 60.0
-"""How long a model may take to word a memory."""
+"""How long a call of a model may take."""
 SAME_WORDS: Final = 0.8
-"""Share of all their content words that two texts that say the same have in common."""
-LEAST_WORDS: Final = 3
-"""Texts with fewer content words say too little to be taken for the same."""
+"""Two texts say the same if they have this share of all their content words in common."""
+MIN_WORDS: Final = 3
+"""Texts with fewer content words are not compared: they say too little."""
 _NUMBER: Final = re.compile(r"\d+")
 
 _SYSTEM: Final = """\
@@ -56,8 +56,7 @@ class _Draft(AnswerObject):
 
 
 def proposals_for(items: Iterable[MemoryItem], now: datetime) -> Iterator[Proposal]:
-    """What should be changed among some memories of any layers and scopes, newest first, by what
-    they say."""
+    """Proposals for some memories of any layers and scopes, which are given newest first."""
     groups: dict[tuple[str, Scope], list[MemoryItem]] = defaultdict(list)
     for item in items:
         if SUPERSEDED_BY not in item.attributes:
@@ -90,8 +89,8 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
                 newer,
                 "They contradict each other; the later is kept.",
             )
-    said = [(item, terms_of(item.content)) for item in items]
-    short = [each for each in said if LEAST_WORDS <= len(each[1]) <= MAX_WORDS]
+    with_terms = [(item, terms_of(item.content)) for item in items]
+    short = [each for each in with_terms if MIN_WORDS <= len(each[1]) <= MAX_WORDS]
     merged: set[str] = set()
     for (one, ours), (other, theirs) in combinations(short, 2):
         ids = frozenset((one.id, other.id))
@@ -156,8 +155,8 @@ def _stale(tasks: Sequence[MemoryItem], now: datetime) -> Iterator[Proposal]:
 
 
 async def drafted(proposal: Proposal, model: ChatModel) -> Proposal:
-    """A merge with the text that a model has drafted; as it was if the draft adds anything or
-    leaves a number out, or if there is none."""
+    """A merge with a text that a model has drafted. The proposal is returned unchanged if the draft
+    adds a word, changes the set of numbers, or if there is no draft."""
     if proposal.kind is not ChangeKind.MERGE:
         return proposal
     notes = json.dumps({"notes": list(proposal.evidence)}, ensure_ascii=False)
@@ -168,6 +167,6 @@ async def drafted(proposal: Proposal, model: ChatModel) -> Proposal:
         draft = read_object(_Draft, completion.text, provider=model.provider).content.strip()
     except LLMError:
         return proposal
-    said = " ".join(proposal.evidence)
-    adds = numbers_in(draft) != numbers_in(said) or not terms_of(draft) <= terms_of(said)
-    return proposal if adds or not draft else replace(proposal, content=draft)
+    source = " ".join(proposal.evidence)
+    differs = numbers_in(draft) != numbers_in(source) or not terms_of(draft) <= terms_of(source)
+    return proposal if differs or not draft else replace(proposal, content=draft)

@@ -1,9 +1,10 @@
-"""Memories out of a conversation: a model proposes them, its quotes are checked, somebody accepts.
+"""Extracts memories from a conversation: a model proposes them, and somebody accepts or rejects
+them.
 
-Extraction without a check poisons memories: models invent, and a conversation holds text of
-strangers. So each proposal needs a quote that stands in the conversation, word for word; it may say
-no number that the quote does not say; and it must share words with its quote. What is stored
-already, or waits already, is not proposed again. It never runs by itself.
+Unchecked extraction would spoil the memories, because models invent things, and a conversation may
+contain texts of strangers. So each proposal needs a quote that stands in the conversation word for
+word; it must not contain a number that is not in the quote; and it must share words with the quote.
+What is stored already, or waits already, is not proposed again. Extraction never runs by itself.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ from router.request import Turn, check_text
 LAYERS: Final = ("user", "project", "semantic", "procedural", "prospective", "episodic")
 """Layers that memories are extracted to."""
 BATCH_CHARACTERS: Final = 20_000
-"""Of a conversation that a model is shown at a time."""
+"""Characters of a conversation that a model is shown in one call."""
 MAX_CHARACTERS: Final = 1_000_000
 MAX_ITEM_CHARACTERS: Final = 500
-LEAST_QUOTE: Final = 8
-"""Characters of a quote; shorter ones stand in any text."""
-SUPPORT: Final = 0.4
-"""Share of its content words that a memory must have from its quote."""
+MIN_QUOTE_CHARACTERS: Final = 8
+"""Shorter quotes prove nothing, because they stand in any text."""
+MIN_SUPPORT: Final = 0.4
+"""The share of a memory's content words that must be in its quote."""
 _COMPARED: Final = 10
 
 _SYSTEM: Final = f"""\
@@ -98,7 +99,7 @@ class _Memories(AnswerObject):
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What a model proposed, and why other memories may not be remembered, in sentences."""
+    """The proposals of a model that passed the checks, and a sentence for each that did not."""
 
     proposals: tuple[Proposal, ...]
     refused: tuple[str, ...]
@@ -135,10 +136,13 @@ async def extract(
     source: str,
     now: datetime,
 ) -> Extracted:
-    """What may be remembered of a conversation, with the quote that each is from. ``source`` is
-    what to call the conversation. Raises LLMError if the model gave no usable answer to the first
-    part of the turns; a later part without one is left out, or all that follow if the model cannot
-    be asked any more, and ``refused`` says why."""
+    """Proposals for what to remember of a conversation, each with its quote. ``source`` is the name
+    of the conversation.
+
+    The turns are given to the model in parts. Raises LLMError if there is no usable answer to the
+    first part. A later part without one is left out; if the model cannot be asked any more, so are
+    all that follow. ``refused`` says why.
+    """
     proposals: dict[str, Proposal] = {}
     refused: list[str] = []
     for number, batch in enumerate(_batches(turns), 1):
@@ -191,12 +195,12 @@ def _batches(turns: Sequence[Turn]) -> Iterator[list[tuple[int, Turn]]]:
 
 
 def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> Proposal:
-    """The proposal in one entry of an answer; ValueError says why there is none."""
+    """The proposal in one entry of an answer. Raises ValueError, which says why it is refused."""
     try:
-        said = _Memory.model_validate(row)
+        entry = _Memory.model_validate(row)
     except ValidationError as error:
         raise ValueError(first_fault(error)) from None
-    content, quote, layer, turn = said.content, said.quote, said.layer, turns.get(said.turn)
+    content, quote, layer, turn = entry.content, entry.quote, entry.layer, turns.get(entry.turn)
     check_text("content", content, MAX_ITEM_CHARACTERS)  # control characters cannot be stored
     if layer not in LAYERS:
         raise ValueError(f"no layer {layer!r:.40}: {content}")
@@ -208,9 +212,9 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
     if not numbers_in(content) <= numbers_in(quote):
         raise ValueError(f"it says a number that its quote does not say: {content}")
     terms = terms_of(content)
-    if len(terms & terms_of(quote)) < SUPPORT * len(terms):
+    if len(terms & terms_of(quote)) < MIN_SUPPORT * len(terms):
         raise ValueError(f"its quote does not support it: {content}")
-    # A memory of a layer belongs to whom its layer is about.
+    # What is true of a user or of a project is true of them everywhere.
     owner = {"user": Scope(user=scope.user), "project": Scope(project=scope.project)}
     return Proposal(
         ChangeKind.ADD,
@@ -219,14 +223,14 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
         content,
         evidence=(readable(quote),),
         reason="It was said in the conversation.",
-        source=f"conversation:{source} turn {said.turn}",
+        source=f"conversation:{source} turn {entry.turn}",
         type="task" if layer == "prospective" else "note",
     )
 
 
 def _stands_in(quote: str, text: str) -> bool:
-    said = " ".join(quote.split())
-    return len(said) >= LEAST_QUOTE and said in " ".join(text.split())
+    words = " ".join(quote.split())
+    return len(words) >= MIN_QUOTE_CHARACTERS and words in " ".join(text.split())
 
 
 def _say_the_same(one: str, other: str) -> bool:

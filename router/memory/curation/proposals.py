@@ -1,8 +1,9 @@
-"""What may be changed in the memories, waiting for a person or a policy to accept it.
+"""Proposals: changes to memories that wait until a person or a policy accepts them.
 
-Nothing is changed by proposing. A proposal lies in a layer of its own, ``proposals``, which no
+A proposal changes nothing by itself. It is stored in a layer of its own, ``proposals``, which no
 search reads; so it belongs to a scope, survives a restart, and is forgotten with its owner.
-Accepting one never overwrites: what is replaced is marked as superseded and kept as history.
+Accepting a proposal overwrites nothing: what is replaced is marked as superseded and kept as
+history.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ class Proposal(PlainJson):
     """One change that may be made.
 
     Attributes:
-        layer: of the memories that it is about; ``scope`` is theirs, too.
-        content: the text of the new memory; of a change without one, what it is about.
-        replaces: ids of the memories that it would mark.
-        by: id of the stored memory that takes their place; empty where a new one does.
+        layer: the layer of the memories that it is about; ``scope`` is their scope.
+        content: the text of the new memory; if there is none, the text that the change is about.
+        replaces: ids of the memories that it would mark as superseded, or cancel.
+        by: id of the stored memory that takes their place; empty if a new one does.
         evidence: texts that speak for it: quotes, or the memories compared.
         reason: why, in a sentence.
         source: where the evidence is from, such as ``conversation:standup turn 3``.
-        type: of the new memory.
+        type: the type of the new memory.
     """
 
     kind: ChangeKind
@@ -69,8 +70,8 @@ class Proposal(PlainJson):
 
     @property
     def id(self) -> str:
-        """The same for the same change in one scope, however often it is proposed: of a merge,
-        whatever wording a model gives it."""
+        """The same whenever the same change is proposed in the same scope; for a merge also if a
+        model words it differently."""
         merges = self.kind is ChangeKind.MERGE
         content = max(self.evidence, key=len) if merges else self.content
         scope = scope_key(self.scope)
@@ -82,7 +83,7 @@ class Proposal(PlainJson):
 
     def to_item(self, created: datetime) -> MemoryItem:
         """The form in which it is stored."""
-        given = {name: getattr(self, name) for name in _ATTRIBUTES} | {"becomes": self.type}
+        attributes = {name: getattr(self, name) for name in _ATTRIBUTES} | {"becomes": self.type}
         return MemoryItem(
             self.id,
             PROPOSALS,
@@ -90,31 +91,31 @@ class Proposal(PlainJson):
             created,
             type=self.kind,
             scope=self.scope,
-            attributes=given,
+            attributes=attributes,
         )
 
     @classmethod
     def of(cls, item: MemoryItem) -> Proposal:
         """The inverse of ``to_item``."""
-        given: Mapping[str, Any] = item.attributes
+        attributes: Mapping[str, Any] = item.attributes
         return cls(
             ChangeKind(item.type),
             scope=item.scope,
             content=item.content,
-            type=given["becomes"],
-            **{name: given[name] for name in _ATTRIBUTES},
+            type=attributes["becomes"],
+            **{name: attributes[name] for name in _ATTRIBUTES},
         )
 
 
 _ATTRIBUTES: Final = ("layer", "replaces", "by", "evidence", "reason", "source")
-"""What an item of the queue has as attributes."""
+"""Fields of a proposal that are stored as attributes of its item."""
 _REJECTED: Final = "rejected"
 
 
 class Proposals:
-    """The queue. Blocks, as the store does.
+    """The proposals that wait. All methods block.
 
-    A proposal that was rejected is remembered, so that it is not made again.
+    A rejected proposal stays stored, so that it is not made again.
     """
 
     def __init__(self, store: MemoryStore, records: Records) -> None:
@@ -122,13 +123,13 @@ class Proposals:
         self._records = records
 
     def add(self, proposals: Iterable[Proposal], now: datetime) -> tuple[Proposal, ...]:
-        """Queue what is not waiting, and was not rejected, already; what is new."""
+        """Store the proposals that neither wait nor were rejected already; returns them."""
         new = self.unknown(proposals)
         self._store.save([proposal.to_item(now) for proposal in new])
         return tuple(new)
 
     def unknown(self, proposals: Iterable[Proposal]) -> list[Proposal]:
-        """Those of some proposals that are neither waiting nor rejected already."""
+        """The proposals that neither wait nor were rejected already."""
         listed = {proposal.id: proposal for proposal in proposals}
         scopes = {proposal.scope for proposal in listed.values()}
         known = {
@@ -139,7 +140,7 @@ class Proposals:
         return [proposal for name, proposal in listed.items() if name not in known]
 
     def waiting(self, scope: Scope) -> tuple[Proposal, ...]:
-        """What waits and belongs to what the scope sees, newest first."""
+        """The waiting proposals that the scope sees, newest first."""
         return tuple(map(Proposal.of, self._waiting(scope)))
 
     def _waiting(self, scope: Scope) -> Iterator[MemoryItem]:
@@ -187,7 +188,8 @@ class Proposals:
         return Proposal.of(item)
 
     def _find(self, proposal_id: str, scope: Scope) -> MemoryItem:
-        """The form in which a proposal is stored, maybe under the id that it once had."""
+        """The stored item of a proposal. An earlier version may have stored it under another id, so
+        it is found by the id that the proposal has now."""
         waiting = self._waiting(scope)
         found = [item for item in waiting if Proposal.of(item).id.startswith(proposal_id)]
         if not found or not proposal_id:
@@ -198,27 +200,29 @@ class Proposals:
 
 
 def _with_all_of(item: MemoryItem, merged: Sequence[MemoryItem]) -> MemoryItem:
-    """A new memory with what the memories that it is merged from say beside their texts; where
-    these differ, with what the later one says. It expires only if all of them do."""
+    """A new memory with the tags, provenance, usefulness and attributes of the memories that it is
+    merged from. If an attribute differs, the later memory wins. It expires only if all of them
+    do."""
     merged = sorted(merged, key=lambda old: old.created)
-    given: dict[str, AttributeValue] = {}
+    attributes: dict[str, AttributeValue] = {}
     for old in merged:
         for name, value in old.attributes.items():
-            listed = given.get(name)
-            if isinstance(listed, tuple) and isinstance(value, tuple):
-                value = _different(listed, value)
-            given[name] = value
+            earlier = attributes.get(name)
+            if isinstance(earlier, tuple) and isinstance(value, tuple):
+                value = _different(earlier, value)
+            attributes[name] = value
     lasts = any(EXPIRES_AT not in old.attributes for old in merged)
     for name in (QUESTIONS, SUPERSEDED_BY, SUPERSEDED_AT, *[EXPIRES_AT] * lasts):
-        given.pop(name, None)  # questions are inherited wherever one memory replaces others
+        attributes.pop(name, None)  # ``Records.save`` takes the questions over
     return replace(
         item,
         tags=_different(*(old.tags for old in merged))[:MAX_TAGS],
         provenance=_different(*(old.provenance for old in merged)),
         usefulness=max(old.usefulness for old in merged),
-        attributes=dict(islice(given.items(), MAX_ATTRIBUTES)),
+        attributes=dict(islice(attributes.items(), MAX_ATTRIBUTES)),
     )
 
 
 def _different(*lists: tuple[str, ...]) -> tuple[str, ...]:
+    """All texts of some lists, each once."""
     return tuple(dict.fromkeys(chain(*lists)))

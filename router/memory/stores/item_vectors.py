@@ -1,7 +1,8 @@
-"""The vectors of all items: made by one encoder, kept in the database, searched by its engine.
+"""The vectors of all items: made by one encoder, stored in the database, and searched by its
+engine.
 
-An item has one of its content, as part 0 of its row, and one of each question that it brings
-(``texts/questions.py``); it is as near to a query as the nearest of them.
+An item has one vector of its content, as part 0 of its row, and one of each saved question
+(``texts/questions.py``). Its similarity to a query is that of its nearest vector.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ REMEMBERED_QUERIES: Final = 256
 
 
 class ItemVectors(ABC):
-    """The vectors of all items. Thread-safe. ``WIDTH`` is how many numbers a stored one has, in
-    SQL."""
+    """The vectors of all items. Thread-safe. ``WIDTH`` is an SQL expression for the number of
+    dimensions of a stored vector."""
 
     WIDTH: ClassVar[str]
 
@@ -48,14 +49,14 @@ class ItemVectors(ABC):
         self._incomplete = False
         self._outdated = False
         self._width = 0
-        # Several layers ask with the same text at once: one encodes it, the others wait.
+        # Several layers search for the same text at once: one of them encodes it, the others wait.
         self.encode_query = cached(LRUCache(REMEMBERED_QUERIES), condition=threading.Condition())(
             self._encode_query
         )
 
     def open(self) -> None:
-        """Have vectors of this encoder for all items, and none of another one; where nothing can
-        be written, what has none is found by its words."""
+        """Make the vectors of all items that have none of this encoder, and delete those of another
+        encoder. If the database is read-only, items without a vector are found by their words."""
         if self._db.read_only:
             return
         with self._db.reading() as db:
@@ -68,15 +69,15 @@ class ItemVectors(ABC):
         self.complete()
 
     def prepare(self) -> None:
-        """Read what searches need in memory, where it has not been read yet; and make the vectors
-        anew that an earlier search found to be of another model."""
+        """Load what searches need into memory, unless it is there; and make the vectors anew if an
+        earlier search found that they are of another model."""
         if self._outdated:
             self._outdated = False
             self.complete()
 
     def encode(self, items: Sequence[Sequence[str]]) -> list[list[NDArray[np.float32] | None]]:
-        """The vectors of the texts of each item; none when the encoder is down, and None for a
-        text that it always fails on."""
+        """The vectors of the texts of each item. The lists are empty if the encoder is down; a text
+        that it always fails on has None."""
         texts = [text for item in items for text in item]
         encoded: list[NDArray[np.float32] | None] = []
         try:
@@ -95,7 +96,7 @@ class ItemVectors(ABC):
         if not self._incomplete:
             return
         self._incomplete = False
-        last = 0  # what the encoder fails on by itself is passed over
+        last = 0  # rows are tried in order and once, so a text that always fails ends nothing
         while not self._incomplete:
             with self._db.reading() as db:
                 if self._is_foreign(db):
@@ -116,7 +117,7 @@ class ItemVectors(ABC):
                 self.insert(db, places, vectors)
                 generation = next_generation(db)
                 for space in {space for _, space in places}:
-                    # What has read this space takes its rows for complete.
+                    # Processes that have read this space believe that its vectors are complete.
                     db.execute(
                         "UPDATE spaces SET removed = ?, written = ? WHERE id = ?",
                         (generation, generation, space),
@@ -128,7 +129,8 @@ class ItemVectors(ABC):
         places: Sequence[tuple[int, int]],
         vectors: Sequence[Sequence[NDArray[np.float32] | None]],
     ) -> None:
-        """Keep the vectors of rows, each given with its space, that are still there."""
+        """Store the vectors of rows, each given with its space, if the row still exists and the
+        database has vectors of this encoder."""
         db.executemany(
             "INSERT INTO vectors (row, part, space, vector) SELECT row, ?, space, ? FROM items "
             "WHERE row = ? AND space = ? AND (SELECT encoder FROM memory_store) = ? "
@@ -161,8 +163,8 @@ class ItemVectors(ABC):
         return dict(list(found.items())[:limit])
 
     def keep_texts(self, db: Connection, items: Mapping[int, MemoryItem]) -> None:
-        """Keep the vectors of what was found, by row, for whoever judges these texts. Long texts
-        are left out: they are judged by their parts."""
+        """Put the vectors of items that were found into ``texts``, because their relevance is
+        judged next. Long texts are left out: they are judged by their parts."""
         texts = {
             (row, part): text
             for row, item in items.items()
@@ -177,7 +179,7 @@ class ItemVectors(ABC):
             "AND (SELECT encoder FROM memory_store) = ?",
             (*rows, self._encoder.identity),
         )
-        # A list, so that the database is not read while the texts are locked.
+        # As a list: a generator would read the database while ``texts`` is locked.
         self.texts.keep(
             [
                 (texts[row, part], self._read(vector))
@@ -187,7 +189,7 @@ class ItemVectors(ABC):
         )
 
     def discard(self, spaces: Sequence[int]) -> None:  # noqa: B027
-        """Forget what is kept of some spaces beside the database."""
+        """Drop what is cached of some spaces outside the database."""
 
     @abstractmethod
     def _stored(self, vector: NDArray[np.float32]) -> Any:
@@ -206,18 +208,18 @@ class ItemVectors(ABC):
         limit: int,
         where: Filter,
     ) -> dict[int, float]:
-        """The best rows of each space at least, with their cosine similarity."""
+        """At least the ``limit`` best rows of each space, with their cosine similarity."""
 
     def _encode_query(self, text: str) -> NDArray[np.float32]:
-        # Kept with the texts, where who judges what was found looks for it too.
+        # ``texts`` keeps the vector, which is needed again when relevance is judged.
         vectors = self.texts.of([text])
         self._drop_outdated()
         return np.asarray(vectors[0], dtype=np.float32)
 
     def _drop_outdated(self) -> None:
-        """Drop the vectors that have more or fewer numbers than the encoder's have now: another
-        model has taken its name. They are made anew when something is saved, or before the next
-        search; until then words find alone."""
+        """Delete the stored vectors if the encoder's vectors now have another number of dimensions,
+        because another model has got its name. They are made anew when something is saved, or
+        before the next search; until then items are found by words only."""
         width = self.texts.width
         if width == self._width:
             return
@@ -236,6 +238,7 @@ class ItemVectors(ABC):
         self._incomplete = self._outdated = True
 
     def _is_foreign(self, db: Connection) -> bool:
-        """Whether another process has since made the vectors anew with another encoder."""
+        """Whether the stored vectors are of another encoder, with which another process made
+        them."""
         (encoder,) = db.execute("SELECT encoder FROM memory_store").fetchone()
         return bool(encoder != self._encoder.identity)

@@ -1,4 +1,4 @@
-"""Items as rows of the database, and rows as items."""
+"""Converts items to rows of the database, and rows to items."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from router.memory.texts.questions import QUESTIONS, kept_questions, questions_o
 from router.plain_json import ReadOnly
 
 REQUIRED_SCOPE: Final[Mapping[str, str]] = {"user": "user", "project": "project"}
-"""Layers whose items belong to one user or project: an item of everybody has no place there."""
+"""Layers whose items must have a user (or a project) in their scope."""
 TASKS: Final = "prospective"
 """The layer whose items have a status."""
 NAMED_ATTRIBUTES: Final = ("title", "entity", "relations", "actor", "action", "subject")
-"""Attributes that are found by their words, as the content and the questions are."""
+"""Attributes whose words are indexed, in addition to the content and the questions."""
 TAG_MARK: Final = "#"
-"""Begins a whole tag among the counted terms; no term of a text begins with it."""
+"""The first character of a counted term that is a whole tag; no term of a text begins with it."""
 
 _COLUMNS: Final = (
     "row, space, id, created, accessed, usefulness, type, tags, provenance, attributes, content"
@@ -56,11 +56,11 @@ def checked(item: MemoryItem) -> MemoryItem:
     for what, label in (("type", item.type), *(("tag", tag) for tag in item.tags)):
         if len(label) > MAX_ID_CHARACTERS:
             raise InvalidRequest(f"{what}: {len(label):,} characters; at most {MAX_ID_CHARACTERS}")
-    beside = sum(len(name) + len(str(value)) for name, value in item.attributes.items())
-    beside += sum(map(len, item.provenance))
-    if beside > MAX_CONTENT_CHARACTERS:
+    size = sum(len(name) + len(str(value)) for name, value in item.attributes.items())
+    size += sum(map(len, item.provenance))
+    if size > MAX_CONTENT_CHARACTERS:
         raise InvalidRequest(
-            f"attributes and provenance: {beside:,} characters; at most {MAX_CONTENT_CHARACTERS:,}"
+            f"attributes and provenance: {size:,} characters; at most {MAX_CONTENT_CHARACTERS:,}"
         )
     attributes = dict(item.attributes)
     if item.layer == TASKS and "status" in attributes:
@@ -79,15 +79,14 @@ def checked(item: MemoryItem) -> MemoryItem:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An item that is about to be written.
+    """An item that is about to be written. Times are in seconds since the epoch.
 
     Attributes:
         key: its scope as text.
-        created: when, in seconds since the epoch, as ``due`` and ``expires``.
         terms: its indexed terms in order.
-        status: for filters: ``open`` for a task that is still to be done in any way, else its
-            status; None for what is no task.
-        due: the attribute of that name; of a bare date, its last second.
+        status: for filters: ``open`` for every task that is still to be done, else the task's
+            status; None if it is not a task.
+        due: the attribute ``due``; for a date without a time, the last second of that day.
         expires: the attribute ``expires_at``.
     """
 
@@ -105,8 +104,8 @@ class Draft:
         item = checked(item)
         status: str | None = None
         if item.layer == TASKS:
-            given = TaskStatus.parse(item.attributes.get("status", TaskStatus.OPEN))
-            status = TaskStatus.OPEN.value if given.is_open else given.value
+            parsed = TaskStatus.parse(item.attributes.get("status", TaskStatus.OPEN))
+            status = TaskStatus.OPEN.value if parsed.is_open else parsed.value
         due = item.attributes.get("due")
         expires = item.attributes.get("expires_at")
         named = [item.attributes.get(name) for name in NAMED_ATTRIBUTES]
@@ -148,14 +147,14 @@ class Draft:
 
     @property
     def counted(self) -> set[str]:
-        """What is counted of it: its terms, and its tags as a whole."""
+        """The terms that are counted for this item: its terms, and its tags as a whole."""
         return {*self.terms, *(f"{TAG_MARK}{tag.casefold()}" for tag in self.item.tags)}
 
 
 @dataclass(slots=True)
 class Changes:
-    """What one transaction does to the spaces, written once at its end: how many rows are new in
-    each, and which rows are gone."""
+    """What one transaction changes in the spaces: how many rows are new in each, and which rows are
+    gone. The counts of the spaces are written once, at the end of the transaction (``write``)."""
 
     added: Counter[int] = field(default_factory=Counter)
     removed: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -163,7 +162,8 @@ class Changes:
     _terms: Counter[tuple[int, str]] = field(default_factory=Counter)
 
     def insert(self, db: Connection, drafts: Mapping[tuple[int, str], Draft]) -> list[int]:
-        """Add rows for items, by space and id, that the spaces do not hold; their numbers."""
+        """Add rows for items, given by space and id, that are not stored; returns the row
+        numbers."""
         rows: dict[tuple[int, str], int] = {}
         keys = list(drafts)
         for batch in batched(keys):
@@ -190,7 +190,7 @@ class Changes:
         return [rows[key] for key in keys]
 
     def remove(self, db: Connection, items: Iterable[tuple[int, str]]) -> None:
-        """Remove the rows of items, by space and id, where there are any."""
+        """Remove the rows of items, given by space and id, if there are any."""
         by_space: dict[int, dict[str, None]] = defaultdict(dict)
         for space, item_id in items:
             by_space[space][item_id] = None
@@ -212,7 +212,7 @@ class Changes:
             self._terms.subtract((space, term) for term in terms)
 
     def write(self, db: Connection, generation: int) -> None:
-        """Write the counts, as of a generation."""
+        """Write the counts of the changed spaces, with the generation of this change."""
         for space in {*self.added, *self.removed}:
             removed = len(self.removed.get(space, ()))
             db.execute(
@@ -239,17 +239,18 @@ class Changes:
 
 
 def find_space(db: Connection, layer: str, key: str) -> int | None:
-    """The number of a space; None when nothing was ever saved in it."""
+    """The number of a space; None if nothing was ever saved in it."""
     found = db.execute("SELECT id FROM spaces WHERE layer = ? AND scope = ?", (layer, key))
     return next((int(number) for (number,) in found), None)
 
 
 def make_space(db: Connection, layer: str, key: str) -> int:
-    """The number of a space, which is made when there is none."""
+    """The number of a space; it is created if there is none."""
     found = find_space(db, layer, key)
     if found is not None:
         return found
-    # A space may take the number of one that was forgotten: what others read of that is outdated.
+    # It may get the number of a space that was forgotten. ``removed`` tells other processes that
+    # what they have read of that one is out of date.
     made = db.execute(
         "INSERT INTO spaces (layer, scope, removed) "
         "SELECT ?, ?, generation FROM memory_store RETURNING id",
@@ -268,7 +269,7 @@ def read_item(db: Connection, space: Space, item_id: str) -> MemoryItem | None:
 
 
 def read_rows(db: Connection, spaces: Sequence[Space], rows: Sequence[int]) -> list[MemoryItem]:
-    """The items of some rows of these spaces, in that order, without scores."""
+    """The items of some rows of these spaces, in the order of the rows, without scores."""
     by_id = {space.id: space for space in spaces}
     found = _records(db, rows)
     return [_item(found[row], by_id[found[row][1]]) for row in rows if row in found]
@@ -283,12 +284,12 @@ def load(
 ) -> dict[int, MemoryItem]:
     """The items of the best ``k`` rows, by row.
 
-    Where two have the same id, one in a scope within the other's, the more particular one stands
-    for both. ``spaces`` are the most particular first, ``scores`` the best first.
+    If items of several scopes have the same id, only the one of the most particular scope is given.
+    ``spaces`` are ordered with the most particular first, ``scores`` with the best first.
     """
     by_id = {space.id: space for space in spaces}
     rows = list(scores) if len(spaces) > 1 else list(scores)[: k + _SPARE]
-    held = {
+    places = {
         row: (space, item_id)
         for row, space, item_id in db.execute(
             f"SELECT row, space, id FROM items WHERE row IN ({placeholders(len(rows))})",  # noqa: S608
@@ -297,12 +298,14 @@ def load(
         if space in by_id
     }
     order = {space.id: place for place, space in enumerate(spaces)}
-    standing: dict[str, int] = {}
-    for space, item_id in held.values():
-        standing[item_id] = min(standing.get(item_id, len(spaces)), order[space])
-    chosen = [row for row in rows if row in held and order[held[row][0]] == standing[held[row][1]]][
-        :k
-    ]
+    most_particular: dict[str, int] = {}  # of each id, the place of its scope in ``spaces``
+    for space, item_id in places.values():
+        most_particular[item_id] = min(most_particular.get(item_id, len(spaces)), order[space])
+    chosen = [
+        row
+        for row in rows
+        if row in places and order[places[row][0]] == most_particular[places[row][1]]
+    ][:k]
     found = _records(db, chosen)
     return {
         row: _item(found[row], by_id[found[row][1]], score=scores[row], score_kind=kind)
@@ -321,15 +324,15 @@ def _records(db: Connection, rows: Sequence[int]) -> dict[int, tuple[Any, ...]]:
 
 
 _SPARE: Final = 20
-"""Rows beyond the best that may take the place of rows that are gone."""
+"""Rows that are read beyond the best ``k``, in case some of these have been deleted meanwhile."""
 
 
 _LATEST: Final = math.nextafter(datetime.max.replace(tzinfo=UTC).timestamp(), 0)
 
 
 def read_moment(seconds: float) -> datetime:
-    """A stored time. Earlier versions stored some that no datetime holds: they were rounded up
-    into the year 10000, and are read as the last moment before it."""
+    """A stored time. Earlier versions stored times that were rounded up into the year 10000, which
+    no ``datetime`` can hold; they are read as the last moment before it."""
     return datetime.fromtimestamp(min(seconds, _LATEST), UTC)
 
 
@@ -366,8 +369,8 @@ def _texts(stored: str) -> tuple[str, ...]:
 
 
 def _seconds(moment: datetime) -> float:
-    """As it is stored. The last microseconds of the year 9999 are rounded up into the next one,
-    and could not be read again."""
+    """The time as it is stored. Raises InvalidRequest for the last microseconds of the year 9999:
+    they are rounded up into the next year, and could not be read again."""
     try:
         seconds = moment.astimezone(UTC).timestamp()
         datetime.fromtimestamp(seconds, UTC)
