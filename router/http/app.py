@@ -1,7 +1,8 @@
 """The application: endpoints, health, metrics, and MCP under ``/mcp``, in one process.
 
-Every request goes the same way: who calls, what may they do, what do they ask, is there a place for
-it, and then the service. Whatever is refused is a problem of ``router/http/problems.py``.
+Every request takes the same way: identify the caller, check its rights, read the arguments, wait
+for a place, and call the service. A refusal is answered as a problem of
+``router/http/problems.py``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from router.http.playground.playground import playground
 from router.http.problems import Refused
 from router.http.stream import PATH as EVENTS_PATH
 from router.http.stream import streamed, while_known
-from router.service.schemas import adapter_of, as_told, input_schema
+from router.service.schemas import adapter_of, as_described, input_schema
 from router.service.shapes import Arguments
 from router.web.exchanges import Exchanges
 from router.web.names import NamesChecked
@@ -73,7 +74,8 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     by_path: dict[str, dict[str, Handler]] = {}
     for endpoint, handler in handlers:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = handler
-    # One route a path, so that a method that is not allowed is told all that are.
+    # One route for all methods of a path, so that a refused method is answered with the allowed
+    # ones.
     routes = [Route(path, _by_method(some), methods=list(some)) for path, some in by_path.items()]
     routes += [
         Route("/healthz", health),
@@ -97,18 +99,20 @@ def http_app(api: Api, *, names: Sequence[str], mcp: McpApp | None) -> ASGIApp:
     templates: dict[object, str] = {route.endpoint: route.path for route in routes}
     templates |= {path: path for _, path in fixed}
     named = NamesChecked(_FixedFirst(fixed, app), names)
-    return Exchanges(named, templates, api.metrics.count_exchange, _whose)
+    return Exchanges(named, templates, api.metrics.count_exchange, _caller_id)
 
 
-def _whose() -> str:
+def _caller_id() -> str:
+    """The id of the key with which the current request was sent; empty without one."""
     caller = asking.get()
     return "" if caller is None else caller.id
 
 
 class _FixedFirst:
-    """Finds handlers of fixed paths by one look-up; all else is Starlette's. Starlette's search
-    and its handling of errors cost a route 0.1 ms. These handlers need neither: their errors are
-    answers already (``Api.guarded``), and an error within a stream ends the connection."""
+    """Finds the handlers of fixed paths by one look-up, and leaves all other paths to Starlette.
+    Starlette's search and its handling of errors take 0.1 ms a request. These handlers need
+    neither: they turn errors into answers themselves (``Api.guarded``), and an error within a
+    stream ends the connection."""
 
     def __init__(self, handlers: Mapping[tuple[str, str], Handler], rest: ASGIApp) -> None:
         self._handlers = handlers
@@ -136,15 +140,16 @@ def _handler(api: Api, endpoint: Endpoint) -> Handler:
         caller.require(endpoint.right)
         if endpoint.reaches_all:
             caller.require_all_namespaces()
-        given = await _given(request, endpoint)
-        asked = await api.narrowing.narrowed(endpoint.arguments.model_validate(given), caller)
+        raw = await _raw_arguments(request, endpoint)
+        arguments = endpoint.arguments.model_validate(raw)
+        arguments = await api.narrowing.narrowed(arguments, caller)
         if endpoint.of_one_worker:
-            rest = {name: given[name] for name in given if name not in endpoint.in_path} or None
-            told = await api.answer_of_sibling(request, asked.id, rest)
-            if told is not None:
-                return told
+            rest = {name: raw[name] for name in raw if name not in endpoint.in_path} or None
+            answered = await api.answer_of_sibling(request, arguments.id, rest)
+            if answered is not None:
+                return answered
         if endpoint.pieces is not None:
-            pieces = endpoint.work(api, caller, asked)
+            pieces = endpoint.work(api, caller, arguments)
             if endpoint.path == EVENTS_PATH:
                 pieces = while_known(pieces, lambda: api.callers.identify(request.headers))
             return await _stream(api, endpoint, pieces, caller)
@@ -153,7 +158,7 @@ def _handler(api: Api, endpoint: Endpoint) -> Handler:
             headers["ETag"] = f'"{(await api.service.router.open()).catalog.version}"'
         async with api.places.take(caller.id):
             with _inside(request) if api.traced else nullcontext():
-                found = as_told(asked, await endpoint.work(api, caller, asked))
+                found = as_described(arguments, await endpoint.work(api, caller, arguments))
         if endpoint.etag and _is_known(request, headers["ETag"]):
             return Response(status_code=304, headers=headers)
         body = to_json(found) if isinstance(found, dict) else answers.dump_json(found)
@@ -172,14 +177,14 @@ def _by_method(handlers: Mapping[str, Handler]) -> Handler:
 
 
 def _is_known(request: Request, tag: str) -> bool:
-    """Whether the client has what it asks for in this version."""
+    """Whether the client has this version already, by its header ``If-None-Match``."""
     known = request.headers.get("if-none-match", "").replace("W/", "")
     return tag in map(str.strip, known.split(",")) or known.strip() == "*"
 
 
 @contextmanager
 def _inside(request: Request) -> Iterator[None]:
-    """The block is a part of the trace that the request's headers name."""
+    """Makes the block a part of the trace that the request's headers name."""
     token = context.attach(propagate.extract(dict(request.headers)))
     try:
         yield
@@ -187,27 +192,27 @@ def _inside(request: Request) -> Iterator[None]:
         context.detach(token)
 
 
-async def _given(request: Request, endpoint: Endpoint) -> Any:
-    """The arguments of a request, from its body or its query, and from its path."""
+async def _raw_arguments(request: Request, endpoint: Endpoint) -> Any:
+    """The arguments of a request, not checked yet: from its body or its query, and its path."""
     if endpoint.takes == "query":
-        asked, lists = request.query_params, _lists(endpoint.arguments)
-        given: Any = {n: asked.getlist(n) if n in lists else asked[n] for n in asked}
+        query, lists = request.query_params, _lists(endpoint.arguments)
+        raw: Any = {n: query.getlist(n) if n in lists else query[n] for n in query}
     else:
-        given = await read_json(request)
-        if not isinstance(given, dict):
-            raise Refused(400, "the body is no object", f"it is {type(given).__name__}")
+        raw = await read_json(request)
+        if not isinstance(raw, dict):
+            raise Refused(400, "the body is no object", f"it is {type(raw).__name__}")
         if endpoint.body is not None:
-            given = {endpoint.body: given}
+            raw = {endpoint.body: raw}
     for name in endpoint.in_path:
-        if name in given:
+        if name in raw:
             raise Refused(400, "an argument is given twice", f"{name}: it stands in the path")
-        given[name] = request.path_params[name]
-    return given
+        raw[name] = request.path_params[name]
+    return raw
 
 
 @cache
 def _lists(arguments: type[Arguments]) -> frozenset[str]:
-    """The arguments that a query gives by repeating their name."""
+    """The arguments that are lists, which a query gives by repeating their name."""
     properties = input_schema(arguments)["properties"]
     return frozenset(
         name
@@ -224,7 +229,7 @@ async def _stream(
             async for piece in pieces:
                 yield piece
 
-    listens = endpoint.media_type == "text/event-stream"  # those who do take places of their own
+    listens = endpoint.media_type == "text/event-stream"  # listeners have a bound of their own
     return await streamed(pieces if listens else in_its_place(), endpoint.media_type)
 
 

@@ -1,7 +1,7 @@
-"""Who calls, and so whose request it is and what may be asked.
+"""The caller of a request, found by its key, and what the caller may do.
 
-A request may narrow the scope that its key gives it, and never widen it: a key for ``shop`` may ask
-in the scope ``shop`` or ``shop/ada``, and asks in ``shop`` when it says nothing.
+A request may narrow the scope of its key, but never widen it: a key for ``shop`` may be used in the
+scopes ``shop`` and ``shop/ada``; a request that names no scope is in ``shop``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log: Final = logging.getLogger(__name__)
 
 ALL_RIGHTS: Final = frozenset(Right)
 NOTED_EVERY_SECONDS: Final = 60.0
-"""The log tells of unknown keys once in this time, and how many there were."""
+"""The log mentions unknown keys once in this time, with their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Caller:
     """Who sent a request.
 
     Attributes:
-        id: of the key; ``local`` for the user of this machine.
-        rights: what may be asked.
-        scopes: in which names; empty: in any.
-        namespaces: whose tools may be seen; empty: all tools and skills.
+        id: the id of the key; ``local`` for the user of this machine.
+        rights: what the caller may do.
+        scopes: the scopes that may be used, with those below them; empty: any scope.
+        namespaces: the namespaces whose tools may be seen; empty: all tools and skills.
     """
 
     id: str
@@ -69,7 +69,7 @@ class Caller:
 
     @property
     def is_unbound(self) -> bool:
-        """Whether everything may be asked, in any scope and namespace."""
+        """Whether the caller may do everything, in any scope and namespace."""
         return not self.scopes and not self.namespaces and self.rights == ALL_RIGHTS
 
     def may_see(self, scope: str | None) -> bool:
@@ -78,27 +78,28 @@ class Caller:
             scope == own or (scope or "").startswith(f"{own}/") for own in self.scopes
         )
 
-    def scope_for(self, asked: str | None) -> str | None:
-        """The scope of a request that asks for one.
+    def scope_for(self, requested: str | None) -> str | None:
+        """The scope of a request that names ``requested`` as its scope.
 
         Raises:
             Refused: it lies outside the caller's scopes.
         """
         if not self.scopes:
-            return asked
-        if asked is None:
+            return requested
+        if requested is None:
             return self.scopes[0]
-        if self.may_see(asked):
-            return asked
+        if self.may_see(requested):
+            return requested
         raise Refused(403, "this key may not use that scope", "it is outside the key's scopes")
 
 
 LOCAL: Final = Caller("local", ALL_RIGHTS)
 """The one user of this machine, who needs no key on its own addresses."""
 _ENVIRONMENT: Final = Caller("environment", ALL_RIGHTS)
-"""Who shows the key that the environment gives."""
+"""A caller with the key that is set in the environment."""
 asking: Final[ContextVar[Caller | None]] = ContextVar("asking", default=None)
-"""Whose request the current task answers, be it refused or not; None until that is known."""
+"""The caller whose request the current task answers, also if it is refused; None until it is
+known."""
 
 
 class Callers:
@@ -112,9 +113,9 @@ class Callers:
     ) -> None:
         """
         Args:
-            keys: of the users of the server.
-            secret: one more key, with all rights; given by the environment.
-            required: whether a key must be shown even while there is none in the file.
+            keys: the keys of the users of the server.
+            secret: one more key, with all rights, which is set in the environment.
+            required: whether a key is needed even while there is none in the file.
             clock: monotonic seconds.
         """
         self._keys = keys
@@ -126,8 +127,8 @@ class Callers:
         self._noted_at = -NOTED_EVERY_SECONDS
 
     def identify(self, headers: Headers) -> Caller:
-        """Who sends a request with these headers. Raises Refused where a key is required and none
-        is shown, or it is not known."""
+        """The caller of a request with these headers. Raises Refused if a key is needed and there
+        is none, or if it is unknown."""
         shown = bearer_token(headers) or headers.get("x-api-key")
         if shown is None:
             with self._reading():
@@ -138,7 +139,7 @@ class Callers:
         return self.of_key(shown)
 
     def of_key(self, shown: str) -> Caller:
-        """Whose key this is. Raises Refused when it is not known."""
+        """The caller with this key. Raises Refused if it is unknown."""
         if self._secret is not None and hmac.compare_digest(
             shown.encode("utf-8", "replace"), self._secret.encode("utf-8", "replace")
         ):
@@ -151,7 +152,7 @@ class Callers:
         return _caller_of(key)
 
     def _note_unknown(self) -> None:
-        """Log that keys are shown which nobody has, at most once a minute; never the key."""
+        """Log at most once a minute that unknown keys are used, and never the keys."""
         self._unknown += 1
         if (now := self._clock()) - self._noted_at >= NOTED_EVERY_SECONDS:
             _log.warning("unknown keys were shown: %d", self._unknown)
@@ -176,9 +177,9 @@ class Callers:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """While the file of keys cannot be read nobody is let in by it. Why it cannot is for the
-        log, once until it can: who asks is not known yet, and the reason names a folder of this
-        machine."""
+        """Refuse the request if the file of keys cannot be read. The reason is written to the log,
+        once, and not to the answer: it names a folder of this machine, and the caller is not known
+        yet."""
         try:
             yield
         except ConfigurationError as error:
@@ -194,8 +195,8 @@ def _caller_of(key: Key) -> Caller:
 
 
 class OwnersOnly:
-    """Lets only callers through who may do everything: the tools of MCP reach all scopes. Tells
-    those who wait longer than a stopping server does, as ``Api.guarded`` does for the API."""
+    """Refuses callers who may not do everything, because the tools of MCP reach all scopes. When
+    the server stops, requests that take too long are refused, as by ``Api.guarded``."""
 
     def __init__(self, app: ASGIApp, callers: Callers, places: Places) -> None:
         self._app = app
@@ -232,6 +233,6 @@ class OwnersOnly:
 
 
 def for_owners(app: ASGIApp, *, names: Sequence[str], callers: Callers, places: Places) -> ASGIApp:
-    """An application that only those may use who may do everything. ``names`` are as
-    ``served_names`` gives them, and ``places`` say when the server is stopping."""
+    """An application that is open only to callers who may do everything. ``names`` are those of
+    ``served_names``; ``places`` know when the server is stopping."""
     return NamesChecked(OwnersOnly(app, callers, places), names)

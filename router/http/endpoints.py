@@ -1,6 +1,6 @@
-"""The endpoints, as one table: what each takes and gives, who may use it, and what does the work.
+"""The endpoints, as one table: arguments, answer, the right that is needed, and the function.
 
-The routes and ``/openapi.json`` are both made from this table, so they cannot say different things.
+The routes and ``/openapi.json`` are both made from this table, so they cannot differ.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ BATCH_WINDOW: Final = 16
 def _or_its_faults(
     given: object, read: ValidatorFunctionWrapHandler
 ) -> RouteArguments | ValidationError:
-    """One request of a batch. What is wrong with it is told in its line of the answer, and the
-    others are answered."""
+    """One request of a batch, or its faults, which become the error in its line of the answer: they
+    must not keep the other requests from being answered."""
     try:
-        asked: RouteArguments = read(given)
+        arguments: RouteArguments = read(given)
     except ValidationError as error:
         return error
-    return asked
+    return arguments
 
 
 class BatchArguments(Arguments):
@@ -122,14 +122,14 @@ class Endpoint:
     Attributes:
         path: with its arguments in braces.
         right: what the caller must be allowed to do.
-        work: what is done for a caller. Its signature says what is asked and answered, and its
-            docstring what it is.
-        pieces: the type of one piece, where ``work`` gives the answer piece by piece.
-        media_type: of what is answered.
-        body: the argument that the whole body is; None: its fields are the arguments.
-        etag: whether the answer changes with the catalog only.
-        of_one_worker: whether it is about a decision, which one worker of the server knows.
-        body_names: whether the body names something that must be there.
+        work: the function that does the work. Its signature gives the types of the arguments and of
+            the answer, and its docstring is the summary in ``/openapi.json``.
+        pieces: the type of one piece, if ``work`` gives the answer piece by piece.
+        media_type: of the answer.
+        body: the argument that is the whole body; None: the fields of the body are the arguments.
+        etag: whether the answer changes only when the catalog does.
+        of_one_worker: whether it is about a decision, which only one worker of the server knows.
+        body_names: whether the body names something that must exist, so that 404 may be answered.
     """
 
     method: Literal["GET", "POST", "PUT", "DELETE"]
@@ -162,7 +162,7 @@ class Endpoint:
 
     @property
     def takes(self) -> Literal["body", "query"]:
-        """Where the arguments are that the path does not hold."""
+        """Where the arguments are that are not in the path."""
         return "body" if self.method in ("POST", "PUT") else "query"
 
     @property
@@ -172,7 +172,7 @@ class Endpoint:
 
     @property
     def statuses(self) -> tuple[HTTPStatus, ...]:
-        """Of the problems that may be answered."""
+        """The statuses of the problems that may be answered."""
         codes = [400, 401, 403, 408, 409, 413, 415, 421, 422, 429, 500, 503]
         if self.in_path or self.body_names:
             codes.append(404)
@@ -180,33 +180,33 @@ class Endpoint:
 
 
 def _of(part: str, use_case: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """A use case of a part of the API, as the work of an endpoint."""
+    """The work of an endpoint that calls a use case of a part of ``Api``."""
 
     @wraps(use_case)
-    def work(api: Api, _caller: Caller, asked: Any) -> Awaitable[Any]:
-        return use_case(getattr(api, part), asked)
+    def work(api: Api, _caller: Caller, arguments: Any) -> Awaitable[Any]:
+        return use_case(getattr(api, part), arguments)
 
     return work
 
 
-_asked = partial(_of, "service")
-_remembered = partial(_of, "memory")
+_of_service = partial(_of, "service")
+_of_memory = partial(_of, "memory")
 
 
-async def _explain(api: Api, _caller: Caller, asked: RouteArguments) -> Explained:
+async def _explain(api: Api, _caller: Caller, arguments: RouteArguments) -> Explained:
     """Decide, and say why the best skill is ahead of the next one."""
-    result = await api.service.route(asked)
-    return Explained(result=result.to_dict(), why=await api.service.explain(asked, result))
+    result = await api.service.route(arguments)
+    return Explained(result=result.to_dict(), why=await api.service.explain(arguments, result))
 
 
-async def _load(api: Api, caller: Caller, asked: LoadArguments) -> LoadedSkill:
+async def _load(api: Api, caller: Caller, arguments: LoadArguments) -> LoadedSkill:
     """A skill's instructions and the paths of its other files."""
-    return await api.service.load(asked, available=await api.narrowing.names_for(caller))
+    return await api.service.load(arguments, available=await api.narrowing.names_for(caller))
 
 
-async def _find_decision(api: Api, caller: Caller, asked: DecisionArguments) -> DecisionFound:
+async def _find_decision(api: Api, caller: Caller, arguments: DecisionArguments) -> DecisionFound:
     """An answer with its whole trace."""
-    found = api.decisions.find(asked.id, caller)
+    found = api.decisions.find(arguments.id, caller)
     return DecisionFound(
         request=found.request,
         scope=found.scope,
@@ -215,15 +215,17 @@ async def _find_decision(api: Api, caller: Caller, asked: DecisionArguments) -> 
     )
 
 
-async def put_tool(api: Api, caller: Caller, asked: PutToolArguments) -> ToolPut:
+async def put_tool(api: Api, caller: Caller, arguments: PutToolArguments) -> ToolPut:
     """Keep a tool in a namespace, to be routed to from now on."""
-    caller.require_namespace(asked.namespace)
-    router, routed = api.service.router, routed_name(asked.namespace, asked.name)
+    caller.require_namespace(arguments.namespace)
+    router, routed = api.service.router, routed_name(arguments.namespace, arguments.name)
     folder = await _folder(router)
-    new = await asyncio.to_thread(folder.put, asked.namespace, asked.name, asked.definition)
+    new = await asyncio.to_thread(
+        folder.put, arguments.namespace, arguments.name, arguments.definition
+    )
     await router.reload()
     skill = router.catalog.skills.get(routed)
-    if skill is None or skill.payload != asked.definition:
+    if skill is None or skill.payload != arguments.definition:
         raise Refused(
             409,
             "the tool is not routable",
@@ -232,19 +234,19 @@ async def put_tool(api: Api, caller: Caller, asked: PutToolArguments) -> ToolPut
     return ToolPut(skill=routed, new=new, catalog_version=router.catalog.version)
 
 
-async def delete_tool(api: Api, caller: Caller, asked: ToolPlace) -> ToolDeleted:
+async def delete_tool(api: Api, caller: Caller, arguments: ToolPlace) -> ToolDeleted:
     """Drop a tool of a namespace."""
-    caller.require_namespace(asked.namespace)
-    router, routed = api.service.router, routed_name(asked.namespace, asked.name)
+    caller.require_namespace(arguments.namespace)
+    router, routed = api.service.router, routed_name(arguments.namespace, arguments.name)
     folder = await _folder(router)
-    if not await asyncio.to_thread(folder.delete, asked.namespace, asked.name):
-        raise Refused(404, "there is no such tool", f"none in the namespace {asked.namespace}")
+    if not await asyncio.to_thread(folder.delete, arguments.namespace, arguments.name):
+        raise Refused(404, "there is no such tool", f"none in the namespace {arguments.namespace}")
     await router.reload()
     return ToolDeleted(skill=routed, catalog_version=router.catalog.version)
 
 
 async def _folder(router: SemanticRouter) -> ToolFolder:
-    """Where the tools of namespaces are kept, as files."""
+    """The source that keeps the tools of namespaces, as files."""
     await router.open()
     for source in router.manager.registry.sources:
         if isinstance(source, ToolFolder):
@@ -252,7 +254,9 @@ async def _folder(router: SemanticRouter) -> ToolFolder:
     raise ConfigurationError("it keeps no tools")
 
 
-async def _batch(api: Api, caller: Caller, asked: BatchArguments) -> AsyncGenerator[bytes, None]:
+async def _batch(
+    api: Api, caller: Caller, arguments: BatchArguments
+) -> AsyncGenerator[bytes, None]:
     """Route many requests; the answer is JSON Lines.
 
     Each line is sent as soon as it and those before it are there."""
@@ -271,7 +275,7 @@ async def _batch(api: Api, caller: Caller, asked: BatchArguments) -> AsyncGenera
                 return BatchLine(index=index, error=str(error))
             return BatchLine(index=index, result=result.to_dict(trace=arguments.trace))
 
-    tasks = [asyncio.create_task(one(*item)) for item in enumerate(asked.requests)]
+    tasks = [asyncio.create_task(one(*item)) for item in enumerate(arguments.requests)]
     try:
         for task in tasks:
             line = (await task).model_dump(exclude_none=True)
@@ -282,17 +286,17 @@ async def _batch(api: Api, caller: Caller, asked: BatchArguments) -> AsyncGenera
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _events(api: Api, _caller: Caller, _asked: NoArguments) -> AsyncGenerator[bytes, None]:
+def _events(api: Api, _caller: Caller, _of_service: NoArguments) -> AsyncGenerator[bytes, None]:
     """What happens from now on, as server-sent events."""
     return api.events.listen()
 
 
 ENDPOINTS: Final = (
-    Endpoint("POST", "/v1/route", Right.ROUTE, _asked(Service.route)),
+    Endpoint("POST", "/v1/route", Right.ROUTE, _of_service(Service.route)),
     Endpoint("POST", "/v1/route/explain", Right.ROUTE, _explain),
     Endpoint("POST", "/v1/route/batch", Right.ROUTE, _batch, BatchLine, "application/jsonl"),
-    Endpoint("POST", "/v1/rank", Right.ROUTE, _asked(Service.rank)),
-    Endpoint("GET", "/v1/skills", Right.ROUTE, _asked(Service.find), etag=True),
+    Endpoint("POST", "/v1/rank", Right.ROUTE, _of_service(Service.rank)),
+    Endpoint("GET", "/v1/skills", Right.ROUTE, _of_service(Service.find), etag=True),
     Endpoint("GET", "/v1/skills/{name}", Right.ROUTE, _load, etag=True),
     Endpoint(
         "PUT", "/v1/catalogs/{namespace}/tools/{name}", Right.MANAGE, put_tool, body="definition"
@@ -303,18 +307,18 @@ ENDPOINTS: Final = (
         "POST",
         "/v1/decisions/{id}/feedback",
         Right.FEEDBACK,
-        _asked(Service.feedback),
+        _of_service(Service.feedback),
         of_one_worker=True,
     ),
-    Endpoint("POST", "/v1/cache/test", Right.ROUTE, _asked(Service.test_cache)),
-    Endpoint("POST", "/v1/cache/forget", Right.FEEDBACK, _asked(Service.forget)),
-    Endpoint("GET", "/v1/status", Right.MANAGE, _asked(Service.status)),
-    Endpoint("GET", "/v1/learning", Right.MANAGE, _asked(Service.learning)),
+    Endpoint("POST", "/v1/cache/test", Right.ROUTE, _of_service(Service.test_cache)),
+    Endpoint("POST", "/v1/cache/forget", Right.FEEDBACK, _of_service(Service.forget)),
+    Endpoint("GET", "/v1/status", Right.MANAGE, _of_service(Service.status)),
+    Endpoint("GET", "/v1/learning", Right.MANAGE, _of_service(Service.learning)),
     Endpoint("GET", "/v1/events", Right.MANAGE, _events, str, "text/event-stream"),
-    Endpoint("POST", "/v1/memory/recall", Right.MEMORY, _remembered(MemoryService.recall)),
-    Endpoint("POST", "/v1/memory/context", Right.MEMORY, _remembered(MemoryService.assemble)),
+    Endpoint("POST", "/v1/memory/recall", Right.MEMORY, _of_memory(MemoryService.recall)),
+    Endpoint("POST", "/v1/memory/context", Right.MEMORY, _of_memory(MemoryService.assemble)),
     Endpoint(
-        "POST", "/v1/memory/save", Right.MEMORY, _remembered(MemoryService.save), body_names=True
+        "POST", "/v1/memory/save", Right.MEMORY, _of_memory(MemoryService.save), body_names=True
     ),
-    Endpoint("GET", "/v1/memory/status", Right.MEMORY, _remembered(MemoryService.status)),
+    Endpoint("GET", "/v1/memory/status", Right.MEMORY, _of_memory(MemoryService.status)),
 )

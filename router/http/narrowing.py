@@ -1,4 +1,4 @@
-"""What a caller may see, and arguments narrowed to it.
+"""Narrows the arguments of a request to what its caller may see.
 
 A key that is bound to namespaces sees the tools of those namespaces, and nothing else of the
 catalog. ``skills`` is the namespace of all skills that come from folders. A request may ask for
@@ -43,34 +43,34 @@ class Narrowing:
             name for namespace in caller.namespaces for name in self._names.get(namespace, ())
         )
 
-    async def narrowed(self, asked: Any, caller: Caller) -> Any:
+    async def narrowed(self, arguments: Any, caller: Caller) -> Any:
         """Arguments with the scope and the names that their caller may use.
 
         Raises:
             Refused: they ask for another scope.
-            InvalidRequest: they name a skill as right that is not the caller's.
+            InvalidRequest: feedback names a skill that the caller may not see.
         """
         if not caller.scopes and not caller.namespaces:
-            return asked
-        fields = type(asked).model_fields
+            return arguments
+        fields = type(arguments).model_fields
         new: dict[str, Any] = {}
         if "scope" in fields and caller.scopes:
-            new["scope"] = caller.scope_for(asked.scope)
-        if caller.namespaces and not getattr(asked, "tools", None):
+            new["scope"] = caller.scope_for(arguments.scope)
+        if caller.namespaces and not getattr(arguments, "tools", None):
             seen = await self.names_for(caller) or ()
             allowed = frozenset(seen)
             if "available_skills" in fields:
-                if asked.available_skills is None:
+                if arguments.available_skills is None:
                     label = " ".join(sorted(caller.namespaces))
                     new["available_skills"] = Group(label, seen)
                 else:
-                    given = asked.available_skills
-                    new["available_skills"] = [name for name in given if name in allowed]
+                    requested = arguments.available_skills
+                    new["available_skills"] = [name for name in requested if name in allowed]
             if "installed_only" in fields:  # what could be installed is in no namespace
                 new["installed_only"] = True
             if "skills" in fields:
-                for name in asked.skills or ():
+                for name in arguments.skills or ():
                     if name not in allowed:
                         reason = f"feedback: no skill named {name[:200]!r} is installed"
                         raise InvalidRequest(reason)
-        return asked.model_copy(update=new) if new else asked
+        return arguments.model_copy(update=new) if new else arguments

@@ -109,11 +109,14 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _responses(endpoint: Endpoint, schemas: dict[str, Any], name: str) -> dict[str, Any]:
-    told = output_schema(endpoint.answer, _REF)
-    if told.get("type") != "string":
-        told = _hoist(told, f"{name}Answer", schemas)
+    schema_of_answer = output_schema(endpoint.answer, _REF)
+    if schema_of_answer.get("type") != "string":
+        schema_of_answer = _hoist(schema_of_answer, f"{name}Answer", schemas)
     responses: dict[str, Any] = {
-        "200": {"description": "Done.", "content": {endpoint.media_type: {"schema": told}}}
+        "200": {
+            "description": "Done.",
+            "content": {endpoint.media_type: {"schema": schema_of_answer}},
+        }
     }
     if endpoint.etag:
         responses["304"] = {"description": "The skills are those that you know."}

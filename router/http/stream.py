@@ -1,7 +1,7 @@
-"""Events for those who listen, as server-sent events. A sink of the router's events.
+"""Sends the router's events to HTTP clients that listen, as server-sent events.
 
-A listener that does not keep up misses events and is told how many; nobody waits for it. Texts of
-requests are left out: ``/v1/decisions/{id}`` gives them to those who may see them.
+A listener that is too slow misses events and is told how many; the router never waits for it. Texts
+of requests are left out: ``/v1/decisions/{id}`` gives them to those who may see them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ MAX_LISTENERS: Final = 32
 MAX_QUEUED: Final = 1_000
 """Events that wait for one listener."""
 JOIN_SECONDS: Final = 2.0
-"""The other workers have so long to be listened to before the stream begins without them."""
+"""How long to wait for the streams of the other workers, before the stream begins without them."""
 ALIVE_SECONDS: Final = 15.0
-"""A comment is sent when nothing has happened for so long, so that proxies keep the stream."""
+"""After this time without an event a comment is sent, so that proxies do not close the stream."""
 _ALIVE: Final = ": alive\n\n"
 
 
@@ -160,7 +160,7 @@ def _sse(name: str, fields: dict[str, Any]) -> str:
     return f"event: {name}\ndata: {json.dumps(fields, ensure_ascii=False)}\n\n"
 
 
-_TOLD: Final[Mapping[type, str]] = {
+_SENT_FIELDS: Final[Mapping[type, str]] = {
     CacheLookup: "stage outcome",
     LLMCalled: "provider model purpose seconds input_tokens output_tokens cost_usd",
     Learned: "skills source",
@@ -190,5 +190,5 @@ def _fields(event: Event) -> dict[str, Any]:
                 "changed": list(change.names),
                 "seconds": seconds,
             }
-    told = {name: plain_json(getattr(event, name)) for name in _TOLD[type(event)].split()}
-    return told | ({"failed": event.error is not None} if isinstance(event, LLMCalled) else {})
+    fields = {name: plain_json(getattr(event, name)) for name in _SENT_FIELDS[type(event)].split()}
+    return fields | ({"failed": event.error is not None} if isinstance(event, LLMCalled) else {})

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from router.errors import RouterError
 from router.plain_json import faults_in
 from router.result import RoutingResult
-from router.service.schemas import adapter_of, as_told, input_schema, output_schema, shapes_of
+from router.service.schemas import adapter_of, as_described, input_schema, output_schema, shapes_of
 from router.service.shapes import Arguments
 
 MAX_FAULT_CHARACTERS: Final = 2_000
@@ -70,11 +70,11 @@ class Tool:
             ),
         )
 
-    def answer(self, asked: Arguments, found: Any) -> types.CallToolResult:
+    def answer(self, arguments: Arguments, found: Any) -> types.CallToolResult:
         """An answer as it travels: structured, and as the text that a model reads."""
         if isinstance(found, types.CallToolResult):
             return found
-        structured = as_told(asked, found)
+        structured = as_described(arguments, found)
         if structured is found:
             structured = adapter_of(self.shapes[1]).dump_python(found, mode="json")
         text = self.text(found) if self.text else json.dumps(structured, ensure_ascii=False)

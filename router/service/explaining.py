@@ -71,7 +71,7 @@ class Explanation:
     lead: str
 
 
-async def explain(asked: Request, result: RoutingResult, index: SkillIndex) -> Explanation:
+async def explain(request: Request, result: RoutingResult, index: SkillIndex) -> Explanation:
     """The evidence behind an answer; ``index`` is of the skills that it was answered over, or of
     later ones.
 
@@ -79,7 +79,7 @@ async def explain(asked: Request, result: RoutingResult, index: SkillIndex) -> E
         EncoderError: the request cannot be encoded.
     """
     everything = max(1, len(index.catalog.routable))
-    ranking, decided = await ranked(asked, index, limit=everything)
+    ranking, decided = await ranked(request, index, limit=everything)
     selected = result.selected_skills
     other = next((match.name for match in ranking.matches if match.name not in selected), None)
     shown = {*selected, *result.suggested_skills, other}
@@ -92,7 +92,7 @@ async def explain(asked: Request, result: RoutingResult, index: SkillIndex) -> E
             parts=_weighted(match),
             terms=match.terms,
             example=Example(*near)
-            if (near := await index.nearest_example(decided.read or asked.text, match.name))
+            if (near := await index.nearest_example(decided.read or request.text, match.name))
             else None,
         )
         for place, match in enumerate(ranking.matches)

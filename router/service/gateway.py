@@ -87,19 +87,19 @@ class ToolGateway:
         self._service = Service(router)
         self._servers = servers
 
-    async def search(self, asked: SearchToolsArguments) -> FoundTools:
+    async def search(self, arguments: SearchToolsArguments) -> FoundTools:
         """The best tools for a need; empty only when there are no tools at all."""
-        found = await self._router.rank(asked.query, limit=asked.limit)
+        found = await self._router.rank(arguments.query, limit=arguments.limit)
         return FoundTools(tools=self._shown(found.names))
 
-    async def route(self, asked: RouteArguments) -> RoutedTools:
+    async def route(self, arguments: RouteArguments) -> RoutedTools:
         """Which tools a request needs, if any."""
-        result = await self._service.route(asked)
-        told = result.to_dict(trace=False)
+        result = await self._service.route(arguments)
+        fields = result.to_dict(trace=False)
         names = result.selected_skills or result.suggested_skills
-        return RoutedTools(**told, tools=self._shown(names))
+        return RoutedTools(**fields, tools=self._shown(names))
 
-    async def call(self, asked: CallToolArguments) -> CallToolResult:
+    async def call(self, arguments: CallToolArguments) -> CallToolResult:
         """Call exactly the tool of that name; its answer as the server gave it.
 
         Raises:
@@ -107,10 +107,12 @@ class ToolGateway:
                 large.
             InvalidRequest: the arguments do not fit its schema.
         """
-        tool = self._find((await self._router.open()).catalog, asked.name)
+        tool = self._find((await self._router.open()).catalog, arguments.name)
         schema = tool.definition.input_schema
-        await asyncio.to_thread(check_arguments, tool.name, schema, asked.arguments)
-        answer = await self._servers.call(tool.name, asked.arguments, timeout_seconds=CALL_SECONDS)
+        await asyncio.to_thread(check_arguments, tool.name, schema, arguments.arguments)
+        answer = await self._servers.call(
+            tool.name, arguments.arguments, timeout_seconds=CALL_SECONDS
+        )
         size = len(answer.model_dump_json(by_alias=True, exclude_none=True).encode())
         if size > MAX_RESULT_BYTES:
             most = f"at most {MAX_RESULT_BYTES:,} are passed on"
@@ -140,12 +142,12 @@ class ToolGateway:
 
 
 def _as_found(tool: RemoteTool, *, down: bool) -> FoundTool:
-    told = tool.definition.description or tool.definition.title or ""
+    description = tool.definition.description or tool.definition.title or ""
     schema = tool.definition.input_schema
     fits = len(json.dumps(schema, default=str)) <= MAX_SCHEMA_CHARACTERS
     return FoundTool(
         name=tool.name,
-        description=told[:MAX_DESCRIPTION_CHARACTERS],
+        description=description[:MAX_DESCRIPTION_CHARACTERS],
         input_schema=schema if fits else None,
         also_at=list(tool.twins),
         down=down,

@@ -1,7 +1,7 @@
-"""The use cases of memory: recalling, contexts, remembering, status.
+"""The use cases of memory, with their arguments and answers: recall, contexts, saving, status.
 
-Scope arguments that a caller leaves out are those of the settings. Answers leave out what the
-caller has already, or gets elsewhere in the same answer.
+A part of the scope that a caller leaves out is taken from the settings. Answers leave out what the
+caller knows already, or gets elsewhere in the same answer.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class SaveArguments(ScopedArguments):
 
 
 def _without_questions(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes for whoever reads many memories, and pays for each token: the questions that one
-    brings have done their work when it is found."""
+    """The attributes without the saved questions: they only serve to find the memory, and would
+    cost tokens in every answer."""
     return {name: value for name, value in attributes.items() if name != QUESTIONS}
 
 
@@ -294,18 +294,22 @@ class MemoryService:
         self._service = OptionalPart("memory service", self._events)
         self._database = OptionalPart("memory", self._events)
 
-    def _scope(self, asked: ScopedArguments) -> Scope:
-        return scope_of(self._memory.settings, asked.user, asked.project, asked.session)
+    def _scope(self, arguments: ScopedArguments) -> Scope:
+        return scope_of(self._memory.settings, arguments.user, arguments.project, arguments.session)
 
-    def _given(self, asked: ScopedArguments, whose: str = "scope") -> dict[str, Any]:
-        """The arguments as the memory's own methods take them: by the same names, in one scope."""
+    def _keywords(self, arguments: ScopedArguments, scope_name: str = "scope") -> dict[str, Any]:
+        """The arguments for the method of ``Memory``: under the same names, but for the scope,
+        which is one argument of the name ``scope_name``."""
         return {
-            whose: self._scope(asked),
-            **{name: value for name, value in asked if name not in ScopedArguments.model_fields},
+            scope_name: self._scope(arguments),
+            **{
+                name: value for name, value in arguments if name not in ScopedArguments.model_fields
+            },
         }
 
-    async def _told(self, call: Awaitable[T]) -> T:
-        """What a call of the memory gives; events are told if its database is away."""
+    async def _observed(self, call: Awaitable[T]) -> T:
+        """The result of a call of the memory. Events are emitted when its database cannot be
+        reached, and when it is reached again."""
         try:
             return await call
         finally:
@@ -314,9 +318,9 @@ class MemoryService:
             else:
                 self._database.worked()
 
-    async def recall(self, asked: RecallArguments) -> RecallAnswer:
+    async def recall(self, arguments: RecallArguments) -> RecallAnswer:
         """Answer a query from the memory layers that fit it."""
-        found = await self._told(self._memory.recall(**self._given(asked, "context")))
+        found = await self._observed(self._memory.recall(**self._keywords(arguments, "context")))
         if self._events.listening:
             self._events.emit(
                 Recalled(
@@ -337,58 +341,67 @@ class MemoryService:
                     self._service.failed(report.reason)
         return RecallAnswer.model_validate(found)
 
-    async def search(self, asked: SearchArguments) -> Searched:
+    async def search(self, arguments: SearchArguments) -> Searched:
         """Search the layers, the memory files and the memory service at once."""
-        return Searched.model_validate(await self._told(self._memory.search(**self._given(asked))))
-
-    async def assemble(self, asked: AssembleArguments) -> Context:
-        """Gather what memories and documents say into a text within a budget."""
-        return Context.model_validate(await self._told(self._memory.assemble(**self._given(asked))))
-
-    async def save(self, asked: SaveArguments) -> Saved:
-        """Remember a text."""
-        given = {name: value for name, value in self._given(asked).items() if value is not None}
-        if asked.attributes is not None:
-            given["attributes"] = {
-                key: tuple(value) if isinstance(value, list) else value
-                for key, value in asked.attributes.items()
-            }
-        if (asked.layer, asked.user, asked.project, asked.session) == (None,) * 4:
-            del given["scope"]  # a file has none; one that was asked for is refused with the reason
-        done = await self._told(self._memory.save(**given))
-        return Saved(
-            name=done.name,
-            layer=done.layer,
-            service=done.service if done.layer is None else None,
-            reason=done.reason,
-            supersedes=[Stored(**item.to_dict()) for item in done.supersedes],
+        return Searched.model_validate(
+            await self._observed(self._memory.search(**self._keywords(arguments)))
         )
 
-    async def list(self, asked: ListArguments) -> Stock:
-        """What the layers hold, newest first."""
-        return Stock.model_validate(await self._told(self._memory.list(**self._given(asked))))
+    async def assemble(self, arguments: AssembleArguments) -> Context:
+        """Gather what memories and documents say into a text within a budget."""
+        return Context.model_validate(
+            await self._observed(self._memory.assemble(**self._keywords(arguments)))
+        )
 
-    async def profile(self, asked: ScopedArguments) -> Stock:
+    async def save(self, arguments: SaveArguments) -> Saved:
+        """Remember a text."""
+        given = self._keywords(arguments)
+        keywords = {name: value for name, value in given.items() if value is not None}
+        if arguments.attributes is not None:
+            keywords["attributes"] = {
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in arguments.attributes.items()
+            }
+        if (arguments.layer, arguments.user, arguments.project, arguments.session) == (None,) * 4:
+            del keywords["scope"]  # a file has no scope; ``save`` refuses one that a caller names
+        report = await self._observed(self._memory.save(**keywords))
+        return Saved(
+            name=report.name,
+            layer=report.layer,
+            service=report.service if report.layer is None else None,
+            reason=report.reason,
+            supersedes=[Stored(**item.to_dict()) for item in report.supersedes],
+        )
+
+    async def list(self, arguments: ListArguments) -> Stock:
+        """What the layers hold, newest first."""
+        return Stock.model_validate(
+            await self._observed(self._memory.list(**self._keywords(arguments)))
+        )
+
+    async def profile(self, arguments: ScopedArguments) -> Stock:
         """What is known of the user and holds now, newest first."""
-        known = await self._told(self._memory.profile(scope=self._scope(asked)))
+        known = await self._observed(self._memory.profile(scope=self._scope(arguments)))
         return Stock.model_validate({"items": known, "next": None})
 
-    async def get(self, asked: NamedArguments) -> StoredInFull:
+    async def get(self, arguments: NamedArguments) -> StoredInFull:
         """One memory by its name."""
-        return StoredInFull(**(await self._told(self._memory.get(**self._given(asked)))).to_dict())
+        return StoredInFull(
+            **(await self._observed(self._memory.get(**self._keywords(arguments)))).to_dict()
+        )
 
-    async def delete(self, asked: NamedArguments) -> Deleted:
+    async def delete(self, arguments: NamedArguments) -> Deleted:
         """Forget one memory: a file, or an item stored in exactly this scope."""
-        await self._told(self._memory.delete(**self._given(asked)))
-        return Deleted(name=asked.name, layer=asked.layer)
+        await self._observed(self._memory.delete(**self._keywords(arguments)))
+        return Deleted(name=arguments.name, layer=arguments.layer)
 
     async def status(self, _asked: NoArguments) -> MemoryNow:
         """How the layers, the memory files and the memory service are."""
-        status = await self._told(self._memory.status())
+        status = await self._observed(self._memory.status())
         unified = status["unified"]
         problems = unified["problems"][:MAX_PROBLEMS]
-        told = {"problems": problems, "service_reason": unified["reason"]}
-        return MemoryNow(**{**status, **unified, **told})
+        renamed = {"problems": problems, "service_reason": unified["reason"]}
+        return MemoryNow(**{**status, **unified, **renamed})
 
 
 def scope_of(

@@ -90,32 +90,34 @@ class RemoteRouter(ClosedByBlock):
             RouterError: the server cannot be reached, refuses, or answers something else.
         """
         turns = [turn if isinstance(turn, str) else asdict(turn) for turn in history]
-        asked = {"request": request, "trace": True, "history": turns, **options}
-        return await asyncio.to_thread(self._ask, "/v1/route", asked, RoutingResult.from_dict)
+        arguments = {"request": request, "trace": True, "history": turns, **options}
+        return await asyncio.to_thread(self._ask, "/v1/route", arguments, RoutingResult.from_dict)
 
     def explain(self, request: str, **options: Any) -> tuple[RoutingResult, Explanation]:
         """What the server decides, and the evidence behind it; raises what ``route`` does."""
         from router.service.explaining import Explanation
         from router.service.schemas import adapter_of
 
-        def read(told: Any) -> tuple[RoutingResult, Explanation]:
-            why: Explanation = adapter_of(Explanation).validate_python(told["why"])
-            return RoutingResult.from_dict(told["result"]), why
+        def read(answered: Any) -> tuple[RoutingResult, Explanation]:
+            why: Explanation = adapter_of(Explanation).validate_python(answered["why"])
+            return RoutingResult.from_dict(answered["result"]), why
 
         return self._ask("/v1/route/explain", {"request": request, **options}, read)
 
     def rank(self, request: str, **options: Any) -> tuple[str, ...]:
         """The names of the best skills, or of the best of the ``tools`` that are sent along, best
         first. The options are those of ``/v1/rank``; raises what ``route`` does."""
-        asked = {"request": request, **options}
+        arguments = {"request": request, **options}
         return self._ask(
-            "/v1/rank", asked, lambda told: tuple(str(skill["name"]) for skill in told["skills"])
+            "/v1/rank",
+            arguments,
+            lambda answered: tuple(str(skill["name"]) for skill in answered["skills"]),
         )
 
-    def _ask(self, path: str, asked: dict[str, Any], read: Callable[[Any], T]) -> T:
+    def _ask(self, path: str, arguments: dict[str, Any], read: Callable[[Any], T]) -> T:
         """What the server answers to a ``POST``, read from its JSON values."""
         try:
-            body = json.dumps(asked, ensure_ascii=False, allow_nan=False).encode()
+            body = json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidRequest(f"the request cannot be sent as JSON: {error}") from error
         try:
@@ -126,15 +128,15 @@ class RemoteRouter(ClosedByBlock):
                 f"{self._url} cannot be reached: {reason}; is router serve running there?"
             ) from error
         try:
-            told = answer.json()
+            answered = answer.json()
         except (ValueError, RecursionError) as error:
             raise RouterError(
                 f"{self._url} answers {answer.status_code} and no JSON; it is no router serve"
             ) from error
         if not answer.is_success:
-            raise RouterError(f"{self._url}: {_reason(told, answer.status_code)}")
+            raise RouterError(f"{self._url}: {_reason(answered, answer.status_code)}")
         try:
-            return read(told)
+            return read(answered)
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{self._url}: its answer cannot be read: {error}"
             raise RouterError(reason[:MAX_REASON_CHARACTERS]) from error

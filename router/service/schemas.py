@@ -1,10 +1,10 @@
-"""JSON schemas that every consumer takes: OpenAI with ``strict``, Anthropic, Gemini, and Ajv.
+"""JSON schemas that every consumer accepts: OpenAI with ``strict``, Anthropic, Gemini, and Ajv.
 
 Each of them refuses something that JSON Schema 2020-12 allows. OpenAI's strict mode knows no
 ``default``, no ``minLength`` and no open object; Gemini knows no ``additionalProperties`` and no
 null among the values of an ``enum``; Ajv in its strict mode knows no ``format`` of its own. So the
-schemas keep to what all of them read, and say the rest in words. What is checked does not change:
-the pydantic models check what arrives, and they refuse unknown arguments.
+schemas use only what all of them accept, and say the rest in the descriptions. This does not weaken
+any check: arguments are checked by the pydantic models, which also refuse unknown ones.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Untitled(GenerateJsonSchema):
 
 
 def shapes_of(use_case: Callable[..., Any]) -> tuple[type[Arguments], Any]:
-    """The arguments that a use case takes and the answer that it gives, read off its signature, so
-    that what offers it to callers need not say them again."""
+    """The types of the arguments and of the answer of a use case, read from its signature, so that
+    the code that offers it over HTTP or MCP need not repeat them."""
     hints = get_type_hints(use_case)
     answer = hints.pop("return")
     [arguments] = (
@@ -55,11 +55,12 @@ def shapes_of(use_case: Callable[..., Any]) -> tuple[type[Arguments], Any]:
     return arguments, answer
 
 
-def as_told(asked: Arguments, found: Any) -> Any:
-    """An answer as its schema describes it: that of a router has its trace only when asked for."""
+def as_described(arguments: Arguments, found: Any) -> Any:
+    """The answer in the form that its schema describes. The answer of a router has its trace only
+    if the arguments ask for it."""
     if not isinstance(found, RoutingResult):
         return found
-    return found.to_dict(trace=isinstance(asked, RouteArguments) and asked.trace)
+    return found.to_dict(trace=isinstance(arguments, RouteArguments) and arguments.trace)
 
 
 @cache
@@ -67,7 +68,7 @@ def input_schema(arguments: type[BaseModel]) -> dict[str, Any]:
     """The schema of a tool's arguments. It is shared: copy it to change it."""
     schema = arguments.model_json_schema(schema_generator=Untitled)
     portable = _portable(schema, schema.get("$defs", {}))
-    portable.pop("description", None)  # the docstring of the class, which is for us
+    portable.pop("description", None)  # the docstring of the class is for developers
     return {**portable, "properties": portable.get("properties", {})}
 
 
@@ -96,7 +97,8 @@ def output_schema(answer: Hashable, refs: str = DEFAULT_REF_TEMPLATE) -> dict[st
 
 
 def _portable(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema in the common language, with every reference put in its place."""
+    """A schema with the common keywords only, and with every reference replaced by what it
+    names."""
     if "$ref" in schema:
         schema = {**shared[schema["$ref"].rsplit("/", 1)[-1]], **schema}
     kept = {key: value for key, value in schema.items() if key in INPUT_KEYWORDS}
@@ -119,13 +121,13 @@ def _portable(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str,
 
 
 def _with_default(portable: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Say the default in words, where there is one that says something."""
+    """Add the default to the description, unless it is null or empty."""
     default = schema.get("default")
     if default is None or default == []:
         return portable
     shown = str(default).lower() if isinstance(default, bool) else default
-    said = f"{portable.get('description', '')} Left out: {shown}.".strip()
-    return {**portable, "description": said}
+    description = f"{portable.get('description', '')} Left out: {shown}.".strip()
+    return {**portable, "description": description}
 
 
 def _without(value: Any, keys: frozenset[str]) -> Any:

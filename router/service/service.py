@@ -1,8 +1,8 @@
-"""The use cases over one router and, if there is one, a memory.
+"""The use cases of one router.
 
 A service knows neither MCP nor HTTP nor a terminal. It takes the arguments of
-``router/service/shapes.py`` and gives the answers described there; what a caller can mend is raised
-as a ``RouterError``.
+``router/service/shapes.py`` and gives the answers described there. A fault that the caller can
+correct is raised as a ``RouterError``.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ from router.stages.answers import LocalAnswers
 from router.tools.source import ToolSource
 from router.version import package_version
 
-MAX_KEPT_TOOLS: Final = 20_000
-"""How many tools are kept, of all sets together ..."""
-LEAST_OF_A_SET: Final = 20
-"""... where a smaller set counts as one of so many: the index itself takes memory, too."""
+MAX_CACHED_TOOLS: Final = 20_000
+"""The size of the cache of tool sets: the number of tools in all sets together."""
+MIN_SET_SIZE: Final = 20
+"""A smaller set counts as so many tools in the cache, because its index takes memory, too."""
 
 
 class Service:
@@ -82,20 +82,24 @@ class Service:
         except RuntimeError:
             return None
 
-    async def route(self, asked: RouteArguments) -> RoutingResult:
+    async def route(self, arguments: RouteArguments) -> RoutingResult:
         """Decide which skills to load for a request."""
         return await self.router.route(
-            asked.request, **_filed_under(asked), use_semantic_cache=asked.use_semantic_cache
+            arguments.request,
+            **_cache_key_arguments(arguments),
+            use_semantic_cache=arguments.use_semantic_cache,
         )
 
-    async def explain(self, asked: RouteArguments, result: RoutingResult) -> Explanation:
+    async def explain(self, arguments: RouteArguments, result: RoutingResult) -> Explanation:
         """The evidence behind an answer to a request."""
-        return await explain(_request_of(asked), result, (await self.router.open()).index)
+        return await explain(_request_of(arguments), result, (await self.router.open()).index)
 
-    async def test_cache(self, asked: RouteArguments) -> CacheTested:
+    async def test_cache(self, arguments: RouteArguments) -> CacheTested:
         """Whether a cache would answer a request, and why or why not."""
         result, trace = await self.router.look_up(
-            asked.request, **_filed_under(asked), use_semantic_cache=asked.use_semantic_cache
+            arguments.request,
+            **_cache_key_arguments(arguments),
+            use_semantic_cache=arguments.use_semantic_cache,
         )
         return CacheTested(
             hit=result is not None,
@@ -106,23 +110,23 @@ class Service:
             ],
         )
 
-    async def forget(self, asked: RouteArguments) -> Forgotten:
+    async def forget(self, arguments: RouteArguments) -> Forgotten:
         """Drop the cached answer to a request."""
-        await self.router.forget(asked.request, **_filed_under(asked))
-        return Forgotten(request=asked.request)
+        await self.router.forget(arguments.request, **_cache_key_arguments(arguments))
+        return Forgotten(request=arguments.request)
 
-    async def find(self, asked: FindArguments) -> FoundSkills:
+    async def find(self, arguments: FindArguments) -> FoundSkills:
         """Rank the skills for a query, with reasons; decides nothing."""
         catalog = (await self.router.open()).catalog  # the one that is searched, see discover
         found = await self.router.discover(
-            asked.query,
-            limit=asked.limit,
-            installed_only=asked.installed_only,
-            **_constraints(asked),
+            arguments.query,
+            limit=arguments.limit,
+            installed_only=arguments.installed_only,
+            **_constraints(arguments),
         )
         return FoundSkills(
             catalog_version=catalog.version,
-            left_out=catalog.count_without(asked.available_skills),
+            left_out=catalog.count_without(arguments.available_skills),
             skills=[
                 FoundSkill(
                     name=skill.name,
@@ -143,7 +147,7 @@ class Service:
         )
 
     async def load(
-        self, asked: LoadArguments, *, available: Collection[str] | None = None
+        self, arguments: LoadArguments, *, available: Collection[str] | None = None
     ) -> LoadedSkill:
         """A skill's instructions and the paths of its other files.
 
@@ -154,10 +158,10 @@ class Service:
             available: the names that the caller may see; None: all.
         """
         catalog = (await self.router.open()).catalog
-        skill = catalog.skills.get(asked.name)
+        skill = catalog.skills.get(arguments.name)
         names = offered_names(catalog) if available is None else available
-        if skill is None or skill.disable_model_invocation or asked.name not in names:
-            raise UnknownSkill.among(asked.name, names)
+        if skill is None or skill.disable_model_invocation or arguments.name not in names:
+            raise UnknownSkill.among(arguments.name, names)
         folder, note = skill.path.parent, None
         try:
             if not skill.has_file:
@@ -176,17 +180,19 @@ class Service:
             note=note,
         )
 
-    async def feedback(self, asked: FeedbackArguments) -> Noted:
+    async def feedback(self, arguments: FeedbackArguments) -> Noted:
         """Say what an earlier answer should have been; the router learns from it."""
-        await self.router.feedback(asked.id, asked.skills, right=asked.right, scope=asked.scope)
-        return Noted(id=asked.id)
+        await self.router.feedback(
+            arguments.id, arguments.skills, right=arguments.right, scope=arguments.scope
+        )
+        return Noted(id=arguments.id)
 
-    async def enrich(self, asked: EnrichArguments) -> Enriched:
+    async def enrich(self, arguments: EnrichArguments) -> Enriched:
         """Have the LLM write requests for the skills that have none, or have changed since."""
         from router.enrichment.asking import plan_of  # only this use case needs it
 
-        if asked.dry_run:
-            plan = plan_of((await self.router.open()).catalog, asked.skills)
+        if arguments.dry_run:
+            plan = plan_of((await self.router.open()).catalog, arguments.skills)
             return Enriched(
                 written=[],
                 requests=0,
@@ -196,7 +202,7 @@ class Service:
                 output_tokens=plan.output_tokens,
                 ended="",
             )
-        return Enriched.model_validate(await self.router.enrich(asked.skills))
+        return Enriched.model_validate(await self.router.enrich(arguments.skills))
 
     async def status(self, _asked: NoArguments) -> RouterStatus:
         """Which skills are loaded or faulty, and the state of caches, encoder and LLMs."""
@@ -242,13 +248,15 @@ class Service:
         except (RuntimeError, ConfigurationError, StoreError):
             return None
 
-    async def rank(self, asked: RankArguments) -> Ranked:
+    async def rank(self, arguments: RankArguments) -> Ranked:
         """The best skills for a request, or the best of the tools that it brings along, in any
         case; never refuses."""
-        if asked.tools is None:
-            found = await self.router.rank(asked.request, limit=asked.limit, **_constraints(asked))
+        if arguments.tools is None:
+            found = await self.router.rank(
+                arguments.request, limit=arguments.limit, **_constraints(arguments)
+            )
         else:
-            found = await self._tool_sets.rank(asked, asked.tools)
+            found = await self._tool_sets.rank(arguments, arguments.tools)
         return Ranked.model_validate(found)
 
 
@@ -257,32 +265,31 @@ def offered_names(catalog: Catalog) -> tuple[str, ...]:
     return tuple(skill.name for skill in catalog.routable)
 
 
-def _request_of(asked: RouteArguments | RankArguments) -> Request:
+def _request_of(arguments: RouteArguments | RankArguments) -> Request:
     return Request.parse(
-        asked.request,
-        available=asked.available_skills,
-        history=_turns(asked.history),
-        scope=asked.scope,
+        arguments.request,
+        available=arguments.available_skills,
+        history=_turns(arguments.history),
+        scope=arguments.scope,
     )
 
 
-def _filed_under(asked: RouteArguments) -> dict[str, Any]:
-    """The arguments of ``route`` that decide, together with the text, which cached answer is
-    found."""
+def _cache_key_arguments(arguments: RouteArguments) -> dict[str, Any]:
+    """The arguments of ``route`` that are part of the key of a cached answer, beside the text."""
     return {
-        "available_skills": asked.available_skills,
-        "history": _turns(asked.history),
-        "scope": asked.scope,
+        "available_skills": arguments.available_skills,
+        "history": _turns(arguments.history),
+        "scope": arguments.scope,
     }
 
 
-def _constraints(asked: Constraints) -> dict[str, Any]:
+def _constraints(arguments: Constraints) -> dict[str, Any]:
     """The arguments of ``rank`` that limit a ranking."""
     return {
-        "available": asked.available_skills,
-        "always_include": asked.always_include,
-        "history": _turns(asked.history),
-        "scope": asked.scope,
+        "available": arguments.available_skills,
+        "always_include": arguments.always_include,
+        "history": _turns(arguments.history),
+        "scope": arguments.scope,
     }
 
 
@@ -292,7 +299,7 @@ def _turns(history: History) -> list[Turn]:
 
 def _encoder_name(identity: str) -> str:
     """The encoder's kind and model. The part between them is left out: it may be an address that
-    holds a key."""
+    contains a key."""
     kind, *_, model = identity.split("/")
     return f"{kind} {model}"
 
@@ -303,43 +310,43 @@ def _shown(path: Path) -> str:
 
 
 class ToolSets:
-    """Ranks tools that come with a request, for programs that have no catalog on the server.
+    """Ranks tools that are sent with a request, for programs that have no catalog on the server.
 
     An agent sends the same tools with each of its requests, so the index over a set of tools is
-    kept for the next one. Sets are told apart by their content, and the least recently used ones
-    go. Belongs to the event loop of the router, whose encoder it uses.
+    cached. The key is a digest of the set, and the least recently used sets are dropped. Belongs to
+    the event loop of the router, whose encoder it uses.
     """
 
     def __init__(self, router: SemanticRouter) -> None:
         self._router = router
-        self._kept: LRUCache[str, SkillIndex] = LRUCache(
-            MAX_KEPT_TOOLS,
-            getsizeof=lambda index: max(len(index.catalog.skills), LEAST_OF_A_SET),
+        self._indexes: LRUCache[str, SkillIndex] = LRUCache(
+            MAX_CACHED_TOOLS,
+            getsizeof=lambda index: max(len(index.catalog.skills), MIN_SET_SIZE),
         )
         self._reading: SingleFlight[SkillIndex] = SingleFlight()
 
-    async def rank(self, asked: RankArguments, tools: Sequence[dict[str, Any]]) -> RankedSkills:
+    async def rank(self, arguments: RankArguments, tools: Sequence[dict[str, Any]]) -> RankedSkills:
         """The best of some tools.
 
         Raises:
             SourceError: a tool cannot be used, or two have one name.
             InvalidRequest: the request cannot be ranked.
         """
-        request = _request_of(asked)
+        request = _request_of(arguments)
         try:
             text = json.dumps(tools, ensure_ascii=False, allow_nan=False).encode()
         except ValueError as error:  # no answer could carry it either
             raise SourceError("the request", "tools", f"they are not JSON: {error}") from None
         digest = hashlib.sha256(text).hexdigest()
-        index = self._kept.get(digest)
+        index = self._indexes.get(digest)
         if index is None:
             index = await self._reading.do(digest, lambda: self._read(digest, tools))
         return await rank(
             request,
             catalog=index.catalog,
             index=index,
-            limit=asked.limit,
-            always_include=asked.always_include,
+            limit=arguments.limit,
+            always_include=arguments.always_include,
             caution=self._router.settings.vector.least_right,
         )
 
@@ -350,5 +357,5 @@ class ToolSets:
             return own.over(SkillRegistry([ToolSource(tools, name="the request")]).catalog)
 
         built = await asyncio.to_thread(build)
-        self._kept[digest] = built
+        self._indexes[digest] = built
         return built
