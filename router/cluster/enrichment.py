@@ -134,10 +134,10 @@ class SharedEnrichment:
         self._asked.update(wanted)
         lines = [(lacking[digest], line) for digest, line in found.items() if line]
         read = await in_thread(lambda: _parsed(catalog, lines)) if lines else {}
-        of_others = {d: e for d, e in self._of_others.items() if d in lacking} | read
-        if of_others != self._of_others:
-            self._of_others = of_others
-            await manager.use_enrichments(of_others)
+        peer_enrichments = {d: e for d, e in self._of_others.items() if d in lacking} | read
+        if peer_enrichments != self._of_others:
+            self._of_others = peer_enrichments
+            await manager.use_enrichments(peer_enrichments)
 
     async def _read(self, digests: Iterable[str]) -> list[bytes]:
         """What lies under the digests, and no more of it than ``MAX_BYTES``."""

@@ -1,9 +1,9 @@
-"""Asking a model about many skills: in parallel, within a budget, and never twice for the same.
+"""Asks a model about many skills: in parallel, within a budget, and never twice about the same.
 
-Only skills without an enrichment, or whose file has changed since, are asked. Every answer is on
-the disk before the next skill of its worker is asked. When a provider says how long to wait, every
-worker waits. After a few failures in a row the run ends: the key, the address or the model is wrong
-then, and the rest of the skills would only cost more.
+Only skills without an enrichment, or whose file has changed since, are asked about. Each worker
+writes an answer to the disk before it asks about its next skill. When a provider says how long to
+wait, every worker waits. After a few failures in a row the run ends: then the key, the address or
+the model is wrong, and further questions would only cost money.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ LONGEST_WAIT_SECONDS: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class EnrichmentPlan:
-    """What a run would ask.
+    """What a run would ask and cost.
 
     Attributes:
         skills: names of the skills that would be asked, in order.
         skipped: how many others have an enrichment that is up to date.
         input_tokens: of all questions together, estimated.
         output_tokens: of all answers together, estimated.
-        cost: in dollars, estimated; None where no price is given.
+        cost: in dollars, estimated; None if no price is given.
     """
 
     skills: tuple[str, ...]
@@ -70,12 +70,12 @@ class EnrichmentReport:
     """How a run went.
 
     Attributes:
-        written: names of the skills that were written for, in order.
-        left: names of those that are still to be asked, in order: the run ended before.
+        written: names of the skills that have a new enrichment, in order.
+        left: names of the skills that were not asked about because the run ended, in order.
         failed: names of skills whose question failed, or lines of a file of answers that cannot be
             used, with the reason.
-        requests: how many requests were kept in all.
-        left_out: what was not worth keeping, by skill, each with the reason.
+        requests: the number of requests that were kept.
+        left_out: texts that were not kept, by skill, each with the reason.
         files: the files that were written.
         input_tokens: of all questions, as the provider counted, or estimated where it did not.
         output_tokens: of all answers, likewise.
@@ -96,8 +96,8 @@ class EnrichmentReport:
 
 
 def to_ask(catalog: Catalog, names: Iterable[str] | None = None) -> list[SkillManifest]:
-    """The skills that need to be asked about, by name: those that may be offered for routing, have
-    no enrichment or one for another version of their file.
+    """The skills to ask about, in the order of their names: those that may be offered for routing
+    and have no enrichment, or one for another version of their file.
 
     Raises:
         UnknownSkill: there is no skill of one of the names.
@@ -114,17 +114,17 @@ def to_ask(catalog: Catalog, names: Iterable[str] | None = None) -> list[SkillMa
 def plan_of(
     catalog: Catalog, names: Iterable[str] | None = None, *, price: Price | None = None
 ) -> EnrichmentPlan:
-    """What asking would take; nothing is asked."""
+    """The plan of a run; nothing is asked."""
     names = None if names is None else list(names)
     skills = to_ask(catalog, names)
-    given = sum(_tokens(question_of(skill)) for skill in skills)
-    taken = len(skills) * ANSWER_TOKENS
+    input_tokens = sum(_tokens(question_of(skill)) for skill in skills)
+    output_tokens = len(skills) * ANSWER_TOKENS
     return EnrichmentPlan(
         tuple(skill.name for skill in skills),
         (len(catalog.routable) if names is None else len(set(names))) - len(skills),
-        given,
-        taken,
-        None if price is None else price.of(given, taken),
+        input_tokens,
+        output_tokens,
+        None if price is None else price.of(input_tokens, output_tokens),
     )
 
 
@@ -134,7 +134,7 @@ def _tokens(prompt: Prompt) -> int:
 
 @dataclass(slots=True)
 class _Account:
-    """What has been spent, and what the calls under way may spend."""
+    """The tokens that were used, and the dollars that are reserved for calls under way."""
 
     price: Price | None
     max_cost: float | None
@@ -147,7 +147,7 @@ class _Account:
         return None if self.price is None else self.price.of(self.input_tokens, self.output_tokens)
 
     def reserve(self, prompt: Prompt) -> float | None:
-        """Dollars put aside for a call; None when the budget does not hold them."""
+        """Reserve the dollars that a call may cost; None if the budget is too small for it."""
         if self.price is None or self.max_cost is None:
             return 0.0
         needed = self.price.of(_tokens(prompt), ANSWER_TOKENS)
@@ -157,14 +157,15 @@ class _Account:
         return needed
 
     def spend(self, prompt: Prompt, done: Completion | None) -> None:
-        """Note what a call took; estimated where nobody counted, as of an answer that was cut."""
+        """Count the tokens of a call. They are estimated if the provider did not count them, or if
+        the answer was cut."""
         read, written = (done.input_tokens, done.output_tokens) if done else (None, ANSWER_TOKENS)
         self.input_tokens += read or _tokens(prompt)
         self.output_tokens += written or len(done.text if done else "") // CHARACTERS_PER_TOKEN
 
 
 class RunRecord:
-    """What a run has written down so far, and what it could not."""
+    """The enrichments that a run has written so far, and the failures."""
 
     def __init__(self, catalog: Catalog, file: Path | None) -> None:
         """Nothing is written yet. ``file`` is where to write; None: the file of each root."""
@@ -187,7 +188,7 @@ class RunRecord:
     def keep(
         self, skill: SkillManifest, given: Written, *, model: str | None, written_at: datetime
     ) -> None:
-        """Write down what is worth keeping of an answer about a skill.
+        """Write the useful part of an answer about a skill to its file.
 
         Raises:
             ConfigurationError: the skill has no place to be written to.
@@ -209,7 +210,7 @@ class RunRecord:
             self._left_out.append((skill.name, kept.left_out))
 
     def drop_replaced(self) -> None:
-        """Take out of the files what a later line has replaced. Raises StoreError."""
+        """Delete lines that a later line of the same file has replaced. Raises StoreError."""
         for path in self._files:
             files.drop_replaced(path)
 
@@ -227,8 +228,7 @@ class RunRecord:
 
 
 class Asker:
-    """Asks one model about the skills of one catalog, in one run, and writes down what is worth
-    keeping."""
+    """Asks one model about the skills of one catalog, in one run, and writes the enrichments."""
 
     def __init__(
         self,
@@ -267,7 +267,7 @@ class Asker:
         self._waiting: list[SkillManifest] = []
         self._unasked: list[str] = []
         self._failures = 0
-        self._told = False
+        self._has_warned = False
         self._resume_at = 0.0
         self._ended = ""
 
@@ -354,8 +354,8 @@ class Asker:
             tries += 1
             if tries == TRIES:
                 raise fault
-            if not self._told:  # once: the faults of skills that fail for good are in the report
-                self._told = True
+            if not self._has_warned:  # the report names all that fail for good
+                self._has_warned = True
                 _log.warning("enrichment: %s; asking again", fault)
             if isinstance(fault, LLMUnavailable):
                 pause = fault.retry_after or 2.0 ** (tries - 1)
@@ -370,16 +370,16 @@ class Asker:
 
 
 class EnrichOnSave:
-    """An observer that has skills asked about when they come or change.
+    """An observer that asks about skills when they are added or changed.
 
-    What it writes changes the catalog again. That leads to no further question, because the
-    enrichment is up to date then.
+    The enrichments that it writes change the catalog again. That leads to no further question,
+    because they are up to date then.
     """
 
     name: Final = "enrichment on save"
 
     def __init__(self, enrich: Callable[[Sequence[str]], Awaitable[object]]) -> None:
-        """``enrich`` asks about the skills of these names, those that need it."""
+        """``enrich`` asks about the named skills, as far as they need it."""
         self._enrich = enrich
 
     async def on_catalog_change(self, change: CatalogChange) -> None:

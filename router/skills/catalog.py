@@ -1,17 +1,17 @@
 """The catalog: one immutable snapshot of every skill that is installed.
 
-It is merged from the snapshots of the sources, strongest source first. A name is taken once: when
-several skills have it, the one of the earlier source wins, and within a source the earlier one; the
-others are kept as ``shadowed`` and reported.
+It is merged from the snapshots of the sources, strongest source first. If several skills have the
+same name, the one of the earlier source wins, and within a source the earlier one; the others are
+listed as ``shadowed`` and reported.
 
-The version is a digest of what the catalog offers, the names and contents of the winning skills,
-and of nothing else: two catalogs with the same version route alike, wherever their folders lie.
-Precedence counts through who wins. Skills are in the order of their names, so that the order too
-depends on nothing but content.
+The version is a digest of the names and contents of the winning skills, and of nothing else: two
+catalogs with the same version route alike, wherever their folders lie. Skills are in the order of
+their names, so that the order, too, depends on content only.
 
-The file of enrichments that the user has named speaks for every skill, whatever its source, and
-before what the source itself knows; it is applied here. So are enrichments that other processes of
-a cluster have: last, where there is none for the skill as it is now.
+Two kinds of enrichments are applied here, because they may be about the skills of any source. The
+user's own file (setting ``enrichment``) wins over the enrichments that a source brings. Those of
+other processes of a cluster (``peer_enrichments``) are used last, for skills that have no
+up-to-date one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from router.skills.manifest import SkillManifest
 from router.skills.sources import SkillSource, SourceSnapshot
 
 NEW_PER_SKILL: Final = 64
-"""A new skill of one in so many is put in its place; if there are more, all are sorted anew."""
+"""New skills are inserted one by one if they are at most one in so many; else all are sorted
+anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,13 @@ class Catalog:
         notices: what the search for skills skipped or could not follow.
         stale: skills offered in their last good version, and why the file cannot be loaded now.
         roots: the folders that were searched, strongest first.
-        hidden: names that are left out on request.
-        snapshots: what each source gave, strongest source first.
+        hidden: names that are left out because somebody unloaded them.
+        snapshots: the snapshot of each source, strongest source first.
         enrichments: the files of enrichments that were read, by their paths.
-        of_others: what other processes knew, by the digest of the skill's text.
-        won: the winner of each name as its source gave it, in the order of the names: hidden skills
-            are included, and ``enrichments`` and ``of_others`` are not applied. Read-only.
+        peer_enrichments: enrichments of other processes, by the digest of the skill's text.
+        won: the winning skill of each name as its source gave it, in the order of the names: hidden
+            skills are included, and ``enrichments`` and ``peer_enrichments`` are not applied.
+            Read-only. The next catalog is computed from it.
         version: 16 hex digits; equal for equal names, contents and enrichments.
         routable: the skills that may be offered for routing, in the order of their names.
     """
@@ -90,7 +92,7 @@ class Catalog:
     hidden: frozenset[str] = frozenset()
     snapshots: tuple[tuple[SkillSource, SourceSnapshot], ...] = field(default=(), repr=False)
     enrichments: Mapping[Path, EnrichmentFile] = field(default_factory=dict, repr=False)
-    of_others: Mapping[str, Enrichment] = field(default_factory=dict, repr=False)
+    peer_enrichments: Mapping[str, Enrichment] = field(default_factory=dict, repr=False)
     won: MappingProxyType[str, SkillManifest] = field(
         default_factory=lambda: MappingProxyType({}), repr=False
     )
@@ -123,7 +125,7 @@ class Catalog:
             raise UnknownSkill.among(name, self.skills) from None
 
     def root_of(self, skill: SkillManifest) -> Path | None:
-        """The strongest of the folders that a skill lies under; None where it lies under none."""
+        """The strongest of the folders that contain the skill; None if none does."""
         return next((root for root in self.roots if skill.path.is_relative_to(root)), None)
 
     def offers(self, name: str) -> bool:
@@ -132,8 +134,8 @@ class Catalog:
         return skill is not None and not skill.disable_model_invocation
 
     def count_without(self, available: Iterable[str] | None) -> int:
-        """How many of the routable skills a caller may not use who is limited to these names; None
-        means that all may be used."""
+        """The number of routable skills that are not among these names, which limit a caller; 0 for
+        None, which means no limit."""
         if available is None:
             return 0
         named = self.skills.keys() & frozenset(available)
@@ -149,7 +151,7 @@ class Catalog:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Everything odd: the search, the failures, each file, those of shadowed skills too."""
+        """All diagnostics: of the search, the failures, and each file, also of shadowed skills."""
         shadowed = (lost.diagnostic for lost in self.shadowed)
         read = (*self.skills.values(), *(lost.manifest for lost in self.shadowed))
         of_files = (diagnostic for manifest in read for diagnostic in manifest.diagnostics)
@@ -161,7 +163,7 @@ def merge_sources(
     *,
     hidden: frozenset[str] = frozenset(),
     enrichments: Mapping[Path, EnrichmentFile] = MappingProxyType({}),
-    of_others: Mapping[str, Enrichment] = MappingProxyType({}),
+    peer_enrichments: Mapping[str, Enrichment] = MappingProxyType({}),
     previous: Catalog | None = None,
 ) -> Catalog:
     """The catalog of what some sources give.
@@ -169,9 +171,9 @@ def merge_sources(
     Args:
         snapshots: the sources and what they give, strongest source first.
         hidden: names to leave out, in every source.
-        enrichments: the user's own file, which speaks for every skill, by its path.
-        of_others: what other processes know, by the digest of the skill's text.
-        previous: the catalog before, to take from it what did not change.
+        enrichments: the user's own file, by its path; it may be about every skill.
+        peer_enrichments: enrichments of other processes, by the digest of the skill's text.
+        previous: the catalog before, from which everything is reused that did not change.
     """
     snapshots = tuple(snapshots)
     won = _winners(snapshots, previous)
@@ -189,13 +191,13 @@ def merge_sources(
         for manifest in snapshot.skills
         if manifest.path in snapshot.stale and skills.get(manifest.name) is manifest
     }
-    if enrichments or of_others:
+    if enrichments or peer_enrichments:
         own: dict[str, Enrichment] = {}
         for file in enrichments.values():
             own |= file.by_skill
         known = {} if previous is None else previous.skills
         skills = {
-            name: _enriched(manifest, own, of_others, known.get(name))
+            name: _enriched(manifest, own, peer_enrichments, known.get(name))
             for name, manifest in skills.items()
         }
     notices = [
@@ -221,7 +223,7 @@ def merge_sources(
             for files in (enrichments, *(s.enrichments for _, s in snapshots))
             for item in files.items()
         ),
-        of_others=of_others,
+        peer_enrichments=peer_enrichments,
         won=MappingProxyType(won),
     )
 
@@ -229,23 +231,23 @@ def merge_sources(
 def _winners(
     snapshots: Sequence[tuple[SkillSource, SourceSnapshot]], previous: Catalog | None
 ) -> dict[str, SkillManifest]:
-    """Of the skills of each name the first one. Only the names of skills that the sources have not
-    given before, in their places, are decided again."""
-    given = [found.skills for _, found in snapshots]
+    """The first skill of each name. To be quick, only the names in the parts of the sources that
+    differ from the previous catalog are decided again."""
+    skills_now = [found.skills for _, found in snapshots]
     before: list[Sequence[SkillManifest]] = []
     won: dict[str, SkillManifest] = {}
     if previous is not None:
         before = [found.skills for _, found in previous.snapshots]
         won = previous.won.copy()
-    parts = [differing(old, new) for old, new in zip_longest(before, given, fillvalue=())]
+    parts = [differing(old, new) for old, new in zip_longest(before, skills_now, fillvalue=())]
     gone = {skill.name for part, _ in parts for skill in part}
     found = {skill.name: skill for _, part in reversed(parts) for skill in reversed(part)}
     open_names = gone | found.keys()
     each_once = len(won) == sum(map(len, before)) and len(found) == sum(len(p) for _, p in parts)
     if not each_once or not found.keys() & won.keys() <= gone:
-        # A name has several skills, some of which may be outside the parts that differ.
+        # Several skills have one name, and some of them may be outside the parts that differ.
         found = {}
-        for skills in reversed(given):
+        for skills in reversed(skills_now):
             found |= {one.name: one for one in reversed(skills) if one.name in open_names}
     for name in open_names & won.keys():
         if name in found:
@@ -258,7 +260,7 @@ def _winners(
 def _in_order(
     skills: Mapping[str, SkillManifest], new: Mapping[str, SkillManifest]
 ) -> dict[str, SkillManifest]:
-    """Skills in the order of their names, and others among them."""
+    """Skills, which are in the order of their names, with new ones inserted."""
     if len(new) > len(skills) // NEW_PER_SKILL:
         both = {**skills, **new}
         return {name: both[name] for name in sorted(both)}
@@ -273,14 +275,15 @@ def _in_order(
 def _enriched(
     manifest: SkillManifest,
     own: Mapping[str, Enrichment],
-    of_others: Mapping[str, Enrichment],
+    peer_enrichments: Mapping[str, Enrichment],
     known: SkillManifest | None,
 ) -> SkillManifest:
-    """A skill with what the user's own files or other processes say of it; the very object that
-    was ``known`` before where it is the same."""
+    """A skill with the enrichment of the user's own file or of another process. If the result
+    equals the skill of the previous catalog (``known``), that object is returned, so that later
+    comparisons by identity are quick."""
     enrichment = own.get(manifest.name, manifest.enrichment)
     if enrichment is None or enrichment.digest not in (None, manifest.digest):
-        enrichment = of_others.get(manifest.digest, enrichment)
+        enrichment = peer_enrichments.get(manifest.digest, enrichment)
     if enrichment == manifest.enrichment:
         return manifest
     enriched = replace(manifest, enrichment=enrichment)
@@ -320,7 +323,7 @@ def load_catalog(
 def read_own_enrichments(
     path: Path | None, previous: Catalog | None = None
 ) -> dict[Path, EnrichmentFile]:
-    """The user's own file of enrichments, where there is one; parsed again when it has changed."""
+    """The user's own file of enrichments, if there is one; it is parsed again if it has changed."""
     if path is None:
         return {}
     known = None if previous is None else previous.enrichments.get(path)

@@ -1,7 +1,7 @@
-"""What a step from one catalog snapshot to the next changed: the one thing observers are told.
+"""The difference between two snapshots of the catalog, which observers are notified of.
 
-A change is computed from its two snapshots and from nothing else, so that changes in a row can be
-told as one: from the first one's ``before`` to the last one's ``after``.
+A change is computed from its two snapshots only, so several changes in a row can be merged into
+one: from the first one's ``before`` to the last one's ``after``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class CatalogChange:
         changed: names in both, with different content or another enrichment.
         removed: names that only ``before`` has.
         moved: names in both, with the same content at another place or with another payload.
-        shadowed: names of skills that have newly lost their name to a stronger one.
-        failed: what newly cannot be loaded: the file, the line and why.
+        shadowed: names of skills that are shadowed by a stronger one, and were not before.
+        failed: files that cannot be loaded, and could before: the file, the line and why.
         mended: files that could not be loaded before and are loaded now.
     """
 
@@ -48,8 +48,8 @@ class CatalogChange:
         """Compare two snapshots by names, routing digests and places.
 
         ``touched`` are names that an observer may have begun to act on since ``before``. They are
-        part of the change even where nothing differs any more: as changed when ``after`` has them,
-        else as removed.
+        part of the change even if nothing differs any more: as changed if ``after`` has them, else
+        as removed.
         """
         old, new = before.skills, after.skills
         touched = frozenset(touched)

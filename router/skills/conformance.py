@@ -121,8 +121,8 @@ class ObserverConformance:
 
         async def run(observer: CatalogObserver) -> object:
             for number, change in enumerate(changes):
-                told = observer.on_catalog_change(change)
-                await (told if cut is None or number != 1 else _cut_off(told, cut))
+                delivery = observer.on_catalog_change(change)
+                await (delivery if cut is None or number != 1 else _cut_off(delivery, cut))
             return await self.state(observer)
 
         return self._run(run)

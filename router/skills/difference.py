@@ -1,8 +1,8 @@
-"""What differs between two sequences of which most is the same.
+"""Finds the part in which two sequences differ that are mostly the same.
 
-One skill of thousands changes at a time, and looking each of them up by its name takes a
-millisecond. So what stands before and behind the change is found by comparing objects, and only
-what lies between is looked at closer.
+One skill of thousands changes at a time, and to look each of them up by its name takes a
+millisecond. So the equal parts at the beginning and the end are found by comparing object
+identities, and only the part between them needs a closer look.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 
 def differing(before: Sequence[T], after: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
-    """The part of each sequence that differs. What stands before the parts is the very same
-    objects in both, and so is what stands behind them."""
+    """The part of each sequence that differs. Before and after it, both sequences contain the same
+    objects."""
     start = _same(before, after)
     before, after = before[start:], after[start:]
     behind = _same(before[::-1], after[::-1])
@@ -25,6 +25,6 @@ def differing(before: Sequence[T], after: Sequence[T]) -> tuple[Sequence[T], Seq
 
 
 def _same(before: Sequence[T], after: Sequence[T]) -> int:
-    """How many of the first objects are the same."""
+    """The number of objects at the beginning that are the same."""
     others = map(is_not, before, after)
     return next(compress(count(), others), min(len(before), len(after)))

@@ -1,21 +1,24 @@
 """The source of skills that lie in folders on disk.
 
-Skills are edited while they are in use, and an editor saves what its author has half written. So a
-file that was loaded once and cannot be loaded now keeps its last good version, until it is mended
-or gone. What lies in a folder that cannot be searched now keeps it as well: a network's disk that
-is away for a moment would take all its skills with it. The same holds for a file whose frontmatter
-was valid YAML and is no longer: an unclosed quote can be repaired into a description that its
-author never meant. The failure is reported all the same. The last good version lives in the
-previous snapshot and nowhere else: a new process starts from what is on disk, and reads it as
-leniently as it can.
+Skills are edited while they are in use, and an editor may save a half-written file. So in three
+cases the last good version of a skill stays in use, and the failure is reported:
 
-Loading reads every file and parses what changed. ``quick`` loading, for those who look all the
-time, does not even read a file whose size, inode and times are what they were. Times lie when two
-saves fall into one tick of the file system's clock, so, as git does it, a file's times are trusted
-only when they were old already as the file was read.
+- its file was loaded before and cannot be loaded now, until it is corrected or deleted;
+- its folder cannot be searched now: when a network disk is away for a moment, its skills must not
+  disappear;
+- its frontmatter was valid YAML and is not any more: an unclosed quote can be repaired into a
+  description that its author never meant.
 
-What an LLM has written for the skills of a root (``enrichment.jsonl``) is put on their manifests
-here: it stands in a file of its own and changes without them.
+The last good version is only in the previous snapshot: a new process begins with what is on the
+disk, and reads it as leniently as it can.
+
+Loading reads every file and parses those that changed. With ``quick``, which is used while
+watching, a file is not even read if its size, inode and times are the same. File times are not
+reliable when two saves fall into one tick of the file system's clock. So they are trusted, as in
+git, only if they were already old when the file was read.
+
+The enrichments of a root (``enrichment.jsonl``) are added to the manifests here, because they are
+in a file of their own that changes independently.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ FileState = tuple[int, int, int, int]
 """Inode, size, and the times of the last change of content and of anything, in nanoseconds."""
 
 OLD_NS: Final = 2_000_000_000
-"""Times this far back are trusted: the coarsest clock of a file system ticks every two seconds."""
+"""File times older than this are trusted: the coarsest clock of a file system has ticks of 2 s."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,9 +93,9 @@ class FolderSource:
 
         Args:
             folders: folders of skills, or folders of one skill; ``~`` is the user's home.
-            missing_ok: a folder may be missing when it is first read, which is noted.
-            optional: absolute folders that may be missing without a word.
-            max_skills: skills taken, at most; the others are left out, which is noted.
+            missing_ok: a folder may be missing at the first reading; that is reported as a notice.
+            optional: absolute folders that may be missing without a report.
+            max_skills: skills that are taken at most; it is reported if there are more.
             clock: the time of day in nanoseconds, to compare with the times of files.
         """
         self._roots = tuple(dict.fromkeys(map(absolute, folders)))
@@ -146,12 +149,12 @@ class FolderSource:
                 notices.append(Diagnostic(root, 0, Severity.WARNING, "missing-root", _MISSING))
                 continue
             notices += scan.diagnostics
-            shut = str(scan.root) in scan.unreadable
-            enrichments = reader.enrichments_of(scan.root, notices, shut=shut)
+            is_unreadable = str(scan.root) in scan.unreadable
+            enrichments = reader.enrichments_of(scan.root, notices, is_unreadable=is_unreadable)
             unused = set(enrichments)
             for text, place, was_found in reader.files_of(scan)[: self._max_skills - len(skills)]:
                 if place in seen:
-                    unused.clear()  # they may be about this one, whose name was read elsewhere
+                    unused.clear()  # they may be about this skill, which another root has read
                     continue
                 seen.add(place)
                 manifest = reader.read_or_last_good(text, was_found=was_found)
@@ -203,8 +206,8 @@ class _Reader:
         self._old = clock() - OLD_NS
 
     def files_of(self, scan: RootScan) -> list[tuple[str, str, bool]]:
-        """The path and the place of each file of a root, and whether it was found: those that lie
-        in a folder which cannot be searched now are known from before."""
+        """The path and the place of each file of a root, and whether it was found now. Files in a
+        folder that cannot be searched now are included if they were known before."""
         files = [(*file, True) for file in zip(scan.files, scan.places, strict=True)]
         if scan.unreadable:
             above = tuple(folder.rstrip(os.sep) + os.sep for folder in scan.unreadable)
@@ -214,8 +217,9 @@ class _Reader:
         return files
 
     def read_or_last_good(self, text: str, *, was_found: bool) -> SkillManifest | None:
-        """The skill in a file; of one that cannot be read, which is noted, the last good version.
-        None where there is none, or the file was deleted since it was found."""
+        """The skill in a file. If the file cannot be read, that is reported, and the last good
+        version is returned; None if there is none, or if the file was deleted since it was
+        found."""
         try:
             return self._read(text)
         except ManifestError as error:
@@ -246,13 +250,13 @@ class _Reader:
         return known
 
     def enrichments_of(
-        self, root: Path, notices: list[Diagnostic], *, shut: bool
+        self, root: Path, notices: list[Diagnostic], *, is_unreadable: bool
     ) -> Mapping[str, Enrichment]:
-        """What the file of a root says, by skill; a link that leaves the root is not followed. Of a
-        root that is ``shut``, what it said before."""
+        """The enrichments in the file of a root, by skill. If the root cannot be read now, they are
+        those that were read before. A link that leaves the root is not followed."""
         path = root / ENRICHMENT_FILE
         text = str(path)
-        if shut and path in self._known_enrichments:
+        if is_unreadable and path in self._known_enrichments:
             self.enrichments[path] = self._known_enrichments[path]
             return self.enrichments[path].by_skill
         if not os.path.lexists(path):
@@ -271,7 +275,7 @@ class _Reader:
         return known.by_skill
 
     def _trust(self, text: str, state: FileState | None) -> None:
-        """Note the state of a file, where its times can be trusted."""
+        """Store the state of a file if its times are old enough to be trusted."""
         if state is not None and max(state[2], state[3]) < self._old:
             self.states[text] = state
 
@@ -283,12 +287,13 @@ def absolute(root: Path | str) -> Path:
 
 
 def _repairs(manifest: SkillManifest) -> list[Diagnostic]:
-    """What had to be mended before the frontmatter could be read as YAML."""
+    """The repairs that were needed before the frontmatter could be read as YAML."""
     return [found for found in manifest.diagnostics if found.code in REPAIRS]
 
 
 def _unused(root: Path, names: set[str]) -> Diagnostic:
-    """That lines of enrichments do nothing: their skill was renamed or removed, or is misspelt."""
+    """The report on lines of enrichments without a skill, which was renamed, removed or
+    misspelt."""
     message = (
         f"no skill of this folder has the name of {len(names):,} of the lines, such as "
         f"{short(min(names))}"
@@ -297,7 +302,8 @@ def _unused(root: Path, names: set[str]) -> Diagnostic:
 
 
 def state_of(path: str | Path) -> FileState | None:
-    """What differs between two versions of a file; None while it cannot be looked at."""
+    """Inode, size and times, which differ between two versions of a file; None if the file cannot
+    be looked at."""
     try:
         status = os.stat(path)  # noqa: PTH116 - half the price of Path.stat
     except OSError:  # reading it will say why

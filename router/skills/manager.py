@@ -1,15 +1,16 @@
 """The manager: keeps the catalog in step with its sources, one step at a time.
 
-Every step is the same: read the sources into a snapshot aside (in a thread), have it installed,
-make it current, tell the observers. Steps never overlap. All that happens during one step is
+Every step does the same: it reads the sources into a new snapshot (in a thread), has it installed,
+makes it current, and notifies the observers. Steps never overlap. Whatever happens during a step is
 covered by one more step afterwards. A step that fails leaves everything as it was, is reported, and
 is tried again: at the next hint, or after a pause that doubles each time.
 
-A source that says by itself that it changed is read again at once, and no other source is. Folders
-say nothing: they are followed while ``watch`` runs. Their events are debounced: a step begins when
-the folders have been quiet for ``DEBOUNCE_SECONDS``, or at the latest ``MAX_DEBOUNCES`` times as
-long after the first one, because a file that is written all the time must not keep the others from
-being seen. All skills that changed by then are in one change, each once, as the disk has it.
+A source that reports its own changes is read again at once, and no other source is. Folders do not
+report changes: they are watched while ``watch`` runs. Events of folders are debounced: a step
+begins when the folders have been quiet for ``DEBOUNCE_SECONDS``, or at the latest after
+``MAX_DEBOUNCES`` times as long, because a file that is written all the time must not hide changes
+of the others. All skills that changed by then are in one change, each once, as they are on the
+disk.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ManagerReport:
-    """How the manager is doing.
+    """The state of the manager.
 
     Attributes:
         watch: what is watched, and how.
@@ -66,9 +67,9 @@ class ManagerReport:
 
 
 class SkillManager:
-    """Loads, reloads, unloads and watches skills. Belongs to the event loop it is used on. What
-    ``install`` raises is raised by the method that led to it; nothing has changed then, and the
-    next step tries again.
+    """Loads, reloads, unloads and watches skills. Belongs to the event loop it is used on. An error
+    of ``install`` is raised by the method that called it; then nothing has changed, and the next
+    step tries again.
 
         manager = SkillManager(registry, install=install, observers=[observer])
         async with manager.watch():
@@ -86,12 +87,12 @@ class SkillManager:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """No folder is watched yet; sources that tell of their changes are followed from now on.
+        """No folder is watched yet; sources that report their changes are followed from now on.
 
         Args:
             registry: holds the catalog. When other code reloads it, the next step covers that.
-            install: what has to succeed before a snapshot becomes current.
-            observers: told of every change after it has become current.
+            install: must succeed before a snapshot becomes current.
+            observers: are notified of every change after it has become current.
             polling: True or False in place of what ``WATCHFILES_FORCE_POLLING`` says.
             clock: seconds, monotonic.
             sleep: how to wait.
@@ -162,11 +163,11 @@ class SkillManager:
             current.get(name)
             return await self._step(hidden=current.hidden | {name})
 
-    async def use_enrichments(self, of_others: Mapping[str, Enrichment]) -> CatalogChange:
-        """Use enrichments of other processes, by the digest of the skill's text, in place of those
-        that were given before."""
+    async def use_enrichments(self, peer_enrichments: Mapping[str, Enrichment]) -> CatalogChange:
+        """Use these enrichments of other processes, by the digest of the skill's text, in place of
+        the earlier ones."""
         async with self._stepping:
-            self.registry.of_others = of_others
+            self.registry.peer_enrichments = peer_enrichments
             return await self._step(only=frozenset())
 
     @asynccontextmanager
@@ -214,7 +215,7 @@ class SkillManager:
             self._follower = self._retry = None
 
     async def aclose(self) -> None:
-        """Stop watching, and stop telling observers; what they were not told is dropped."""
+        """Stop watching and notifying observers; changes that are not delivered yet are dropped."""
         await self.stop()
         for end in self._subscriptions.values():
             end()
@@ -225,7 +226,7 @@ class SkillManager:
         await self.observers.aclose()
 
     def report(self) -> ManagerReport:
-        """How the manager is doing; ``observers.reports()`` says it of the observers."""
+        """The state of the manager; ``observers.reports()`` gives that of the observers."""
         watch = WatchReport(WatchMode.OFF) if self._watcher is None else self._watcher.report
         return ManagerReport(watch, self._steps, self._failures, self._last_error)
 
@@ -237,7 +238,8 @@ class SkillManager:
         only: frozenset[SkillSource] | None = None,
         quick: bool = False,
     ) -> CatalogChange:
-        """Read the sources, install the change, tell observers. The caller holds ``_stepping``."""
+        """Read the sources, install the change, notify observers. The caller holds
+        ``_stepping``."""
         while True:
             prepared = await asyncio.to_thread(
                 self.registry.prepare, sources=sources, hidden=hidden, only=only, quick=quick
@@ -264,12 +266,12 @@ class SkillManager:
             self._subscriptions.pop(source)()
         for source in sources:
             if source not in self._subscriptions:
-                told = functools.partial(self._told_by_source, source)
-                self._subscriptions[source] = source.subscribe(told)
+                on_changed = functools.partial(self._on_source_changed, source)
+                self._subscriptions[source] = source.subscribe(on_changed)
                 if not source.roots:  # it may have changed since it was read
                     self._note_change(source)
 
-    def _told_by_source(self, source: SkillSource) -> None:
+    def _on_source_changed(self, source: SkillSource) -> None:
         """A source has changed; called on any thread."""
         with suppress(RuntimeError):  # the loop was closed without ``aclose``
             self._loop.call_soon_threadsafe(self._note_change, source)
@@ -293,13 +295,13 @@ class SkillManager:
             await self._hinted.wait()
             await self._quiet()
             async with self._stepping:
-                self._hinted.clear()  # what comes from here on is worth another look
+                self._hinted.clear()  # a hint from here on leads to another step
                 await self._try_step(quick=True)
 
     async def _try_step(
         self, *, only: frozenset[SkillSource] | None = None, quick: bool = False
     ) -> None:
-        """A step that nobody waits for; what it raises is noted."""
+        """A step that nobody waits for; its error is logged and tried again later."""
         try:
             await self._step(only=only, quick=quick)
         except Exception as error:  # noqa: BLE001 - whatever an installation can run into (an
@@ -307,7 +309,7 @@ class SkillManager:
             self._failed(error)
 
     async def _quiet(self) -> None:
-        """Wait until there was no event for the debounce time, or for long enough."""
+        """Wait until there was no event for the debounce time, but not longer than the maximum."""
         latest = self._clock() + MAX_DEBOUNCES * DEBOUNCE_SECONDS
         while True:
             until = min(self._last_event + DEBOUNCE_SECONDS, latest)

@@ -171,9 +171,9 @@ class SkillManifest:
             raise SourceError(
                 origin, f"{tidy[:60]}...", f"the name is over {MAX_KEPT_NAME} characters"
             )
-        if not isinstance(description, str) or not (told := printable(description).strip()):
+        if not isinstance(description, str) or not (shown := printable(description).strip()):
             raise SourceError(origin, tidy, "there is no description: nothing to route by")
-        description = told[:MAX_KEPT_CHARACTERS].rstrip()
+        description = shown[:MAX_KEPT_CHARACTERS].rstrip()
         body = printable(body[:MAX_MANIFEST_BYTES]).strip()
         hints = tuple(distinct(texts) for texts in (routing_keywords, intents, examples))
         content = json.dumps([tidy, description, hints, generic, body, version])

@@ -1,18 +1,19 @@
-"""Observers: who is told that the catalog changed, and how that is made reliable.
+"""Observers are notified of changes of the catalog, reliably and in order.
 
 Every observer has a lane of its own: a queue, and a task that exists only while there is something
-to deliver. So a slow or failing observer delays no other. In its lane an observer is told
+to deliver. So a slow or failing observer delays no other. Changes are delivered
 
-- in order, one change at a time, each starting where the one that it took last ended;
-- at least once, while the router is open: a change counts as taken when ``on_catalog_change`` has
-  returned. One that raises is tried again after a growing pause. After the last attempt it is
-  reported, and the next change covers it too, because that starts from the last one taken;
-- also what it may have half done: names of an attempt that failed are told again by the next
-  change, even when the catalog holds for them what it held before.
+- in order and one at a time; each begins at the catalog at which the last delivered one ended;
+- at least once, while the router is open. A change is delivered when ``on_catalog_change`` has
+  returned. If it raises, it is called again after a growing pause. After the last attempt the
+  failure is reported; the next change then includes the failed one, because it begins at the last
+  delivered;
+- with the names of failed attempts, because the observer may have acted on some of them: the next
+  change contains them even if the catalog has changed back.
 
-An observer that lags does not fill the memory: from ``MAX_PENDING`` changes on, the newest one
-waiting is widened instead of another one queued. A change that undoes another one that was never
-attempted leaves nothing to tell and is not delivered.
+A slow observer does not fill the memory: when ``MAX_PENDING`` changes wait, the last of them is
+extended instead of adding another one. If changes that were never attempted cancel each other,
+nothing is delivered.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class CatalogObserver(Protocol):
-    """What wants to be told of changes. ``ObserverConformance`` tests an implementation."""
+    """An object that is notified of changes. ``ObserverConformance`` tests an implementation."""
 
     @property
     def name(self) -> str:
@@ -46,24 +47,24 @@ class CatalogObserver(Protocol):
     async def on_catalog_change(self, change: CatalogChange) -> None:
         """Act on a change, and return when it has been acted on.
 
-        Being told twice must do no harm, and ``change.removed`` may hold names that this observer
-        has never seen. Whatever is raised counts as not done. The event loop is shared: longer
-        work belongs into a thread.
+        The same change may come twice, which must do no harm, and ``change.removed`` may contain
+        names that this observer has never seen. If an exception is raised, the change counts as not
+        delivered. The event loop is shared: longer work belongs into a thread.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ObserverReport:
-    """How an observer is doing.
+    """The state of an observer.
 
     Attributes:
         name: the observer.
-        delivered: changes that it has taken, counting what was merged as one.
-        pending: changes that wait for it, the one under way included.
+        delivered: changes that were delivered; merged ones count as one.
+        pending: changes that wait, the one under way included.
         failures: attempts that raised.
-        given_up: changes on which every attempt failed.
-        is_behind: whether there is a change that it has not taken.
+        given_up: changes for which every attempt failed.
+        is_behind: whether there is a change that is not delivered.
         last_error: of the last failed attempt, as ``Type: message``; None when there was none.
     """
 
@@ -85,23 +86,23 @@ class Observers:
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """They are told in no order among each other; ``sleep`` is how to wait."""
+        """The order in which different observers are notified is not defined; ``sleep`` waits."""
         self._sleep = sleep
         self._lanes: dict[str, _Lane] = {}
         for observer in observers:
             self.add(observer)
 
     def add(self, observer: CatalogObserver) -> None:
-        """Tell this observer too, from the next change on.
+        """Notify this observer, too, from the next change on.
 
-        Raises ValueError where there is one of its name.
+        Raises ValueError if there is one with its name.
         """
         if observer.name in self._lanes:
             raise ValueError(f"there is an observer named {observer.name!r} already")
         self._lanes[observer.name] = _Lane(observer, self._sleep)
 
     async def remove(self, name: str) -> None:
-        """Stop telling an observer; what it is busy with is cancelled. Unknown names are fine."""
+        """Stop notifying an observer; a call under way is cancelled. Unknown names are ignored."""
         lane = self._lanes.pop(name, None)
         if lane is not None:
             await lane.aclose()
@@ -112,7 +113,7 @@ class Observers:
             lane.offer(change)
 
     async def drain(self) -> None:
-        """Wait until nothing is left to deliver: everything is taken or given up."""
+        """Wait until nothing is left to deliver: every change was delivered or given up."""
         while tasks := [task for lane in self._lanes.values() if (task := lane.wake())]:
             await asyncio.wait(tasks)
 
@@ -122,7 +123,7 @@ class Observers:
             await self.remove(name)
 
     def reports(self) -> tuple[ObserverReport, ...]:
-        """How each observer is doing, in the order in which they were added."""
+        """The state of each observer, in the order in which they were added."""
         return tuple(lane.report() for lane in self._lanes.values())
 
 
@@ -177,7 +178,7 @@ class _Lane:
             change, missed = self._pending[0], self._unfinished
             if missed is not None:
                 change = CatalogChange.between(missed.before, change.after, touched=missed.names)
-            # Noted before the attempt, because even this task may be killed in the middle of it.
+            # Set before the attempt, because this task may be cancelled in the middle of it.
             self._unfinished = change
             if change.is_empty or await self._deliver(change):
                 self._unfinished = None

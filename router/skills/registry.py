@@ -38,8 +38,8 @@ class SkillRegistry:
 
     Attributes:
         enrichment: the absolute path of the file of enrichments that speaks for every source.
-        of_others: enrichments of other processes, by the digest of the skill's text; those of this
-            machine's files come first. ``prepare`` uses them from then on.
+        peer_enrichments: enrichments of other processes, by the digest of the skill's text; those
+            of this machine's files come first. ``prepare`` uses them from then on.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class SkillRegistry:
         self._reloading = threading.Lock()
         found: list[SkillSource] = []
         for are_folders, some in groupby(sources, key=lambda source: isinstance(source, Path)):
-            given: Any = some  # groupby has told the kinds apart
+            group: Any = some  # groupby has told the kinds apart
             if are_folders:
-                given = [FolderSource(given, max_skills=max_skills)]
-            found += given
+                group = [FolderSource(group, max_skills=max_skills)]
+            found += group
         self.enrichment = None if enrichment is None else absolute(enrichment)
-        self.of_others: Mapping[str, Enrichment] = {}
+        self.peer_enrichments: Mapping[str, Enrichment] = {}
         self._catalog = merge_sources(
             [(source, source.read()) for source in found],
             enrichments=read_own_enrichments(self.enrichment),
@@ -134,14 +134,14 @@ class SkillRegistry:
             tuple(snapshots) == before.snapshots
             and hidden == before.hidden
             and own.items() <= before.enrichments.items()
-            and self.of_others == before.of_others
+            and self.peer_enrichments == before.peer_enrichments
         ):
             return CatalogChange.between(before, before)  # nothing to merge anew
         after = merge_sources(
             snapshots,
             hidden=hidden,
             enrichments=own,
-            of_others=self.of_others,
+            peer_enrichments=self.peer_enrichments,
             previous=before,
         )
         return CatalogChange.between(before, after)

@@ -1,9 +1,10 @@
 """The interface of a source of skills; the catalog merges the sources.
 
-A source gives its skills as one immutable snapshot, strongest first, and says when there may be
-another one. Folders on disk are a source (``folders.py``), and so is a list in memory
-(``memory_source.py``). The catalog merges the snapshots of several sources; the earlier source wins
-a name. ``router.skills.source_conformance`` tests an implementation.
+A source gives its skills as one immutable snapshot, strongest first, and reports when there may be
+a new one. Folders on disk are a source (``folders.py``), and so is a list in memory
+(``memory_source.py``). The catalog merges the snapshots of several sources; if two have a skill of
+the same name, the earlier source wins. ``router.skills.source_conformance`` tests an
+implementation.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from router.skills.manifest import SkillManifest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceSnapshot:
-    """What a source gives at one moment. Immutable.
+    """The skills of a source at one moment. Immutable.
 
     Attributes:
         skills: strongest first. A name may occur more than once; the first one wins.
@@ -43,7 +44,7 @@ class SkillSource(Protocol):
 
     @property
     def name(self) -> str:
-        """For reports, such as ``"memory"``; not empty."""
+        """The name in reports, such as ``"memory"``; not empty."""
         ...
 
     @property
@@ -60,9 +61,9 @@ class SkillSource(Protocol):
         A skill that cannot be read is a failure in the snapshot and disturbs no other.
 
         Args:
-            previous: the snapshot that the new one follows. What did not change may be taken from
-                it, and so may the last good version of what cannot be read now.
-            quick: do not look closer at what seems untouched.
+            previous: the snapshot before. Skills that did not change may be taken from it, and so
+                may the last good version of a skill that cannot be read now.
+            quick: trust signs such as file times that a skill has not changed, and do not read it.
 
         Raises:
             RouterError: the source cannot be used at all; only without ``previous``.
@@ -72,10 +73,10 @@ class SkillSource(Protocol):
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call ``changed``, on any thread, after each change that ``read`` would show.
 
-        A source whose changes are seen by watching ``roots`` need not call it.
+        A source whose changes are noticed by watching ``roots`` need not call it.
 
         Returns:
-            What ends the subscription; calling it again does nothing.
+            A function that ends the subscription; calling it again does nothing.
         """
         ...
 
@@ -87,7 +88,7 @@ class Subscribers:
         self._calls: dict[object, Callable[[], None]] = {}
 
     def add(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Add a subscriber; returns what ``SkillSource.subscribe`` does."""
+        """Add a subscriber; returns the function that ends the subscription."""
         key = object()
         self._calls[key] = changed
 
@@ -97,6 +98,6 @@ class Subscribers:
         return end
 
     def tell(self) -> None:
-        """Call each of them, on this thread."""
+        """Call each subscriber, on this thread."""
         for changed in tuple(self._calls.values()):
             changed()

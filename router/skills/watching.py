@@ -1,23 +1,23 @@
-"""Watching folders: a thread that says when it is worth looking at the disk again.
+"""Watches folders: a thread that gives hints when the disk should be read again.
 
-An event is only a hint to read the disk. Nothing else is concluded from it, so it does no harm when
-the system reports too much, too little or the wrong path. What matters is that every change is
-followed by a hint soon:
+An event of the file system is only used as a hint to read the disk. So it does no harm if the
+system reports too much, too little or the wrong path, as long as every change is soon followed by a
+hint:
 
 - Each folder is watched by itself, not recursively, and the list is made the way skills are
   searched for. A recursive watch follows links out of the root (watchfiles 1.3 does: a link to
   /usr takes seconds and thousands of watches), and wakes up for every file below .git.
-- When a folder comes, goes or is replaced, the list is made anew, and a hint follows once the new
-  watch stands: what was written in between had none.
-- Whether a root is there, and is still the same folder, is looked at on every tick, by one
-  ``stat`` a root. That also covers what sends no event: a root that appears later, a parent that
-  is renamed, a link that is pointed elsewhere, a file system that is mounted.
-- Every ``RESCAN_SECONDS`` there is a hint without any event, which heals a lost one (the kernel
-  drops events when its queue is full, network file systems send none).
+- When a folder appears, disappears or is replaced, the list is made anew. When the new watch has
+  started, a hint follows, because changes in between have caused no event.
+- On every tick one ``stat`` for each root checks that it exists and is still the same folder. That
+  covers cases without an event: a root that appears later, a renamed parent, a link that points
+  elsewhere, a file system that is mounted.
+- Every ``RESCAN_SECONDS`` there is a hint without an event, in case one was lost: the kernel drops
+  events when its queue is full, and network file systems send none.
 
-Where the system has no events to give (no more watches, ``WATCHFILES_FORCE_POLLING``), hints come
-every ``POLL_SECONDS``. That is not watchfiles' own polling: the manager compares contents
-anyway, and file times do not tell two saves in one tick apart.
+If the system gives no events (no more watches are left, or ``WATCHFILES_FORCE_POLLING``), there is
+a hint every ``POLL_SECONDS``. Watchfiles' own polling is not used: the manager compares contents
+anyway, and by file times two saves within one tick of the clock look like one.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from router.skills.discovery import scan_root
 from router.skills.folders import FileState, state_of
 
 TICK_MS: Final = 60
-"""How often the roots are looked at, and how long a new watch needs before it is trusted."""
+"""How often the roots are checked, and how long a new watch needs before it reports all events."""
 STEP_MS: Final = 20
-"""How often watchfiles looks for events, and the quiet time after which it hands them over. Its
-own 50 would add 80 ms to every save, 10 would double the wake-ups of an idle process."""
+"""How often watchfiles looks for events, and the quiet time after which it reports them. Its
+default of 50 would add 80 ms to every save; 10 would double the wake-ups of an idle process."""
 RESCAN_SECONDS: Final = 30.0
 """Between two hints without an event."""
 POLL_SECONDS: Final = 1.0
@@ -90,8 +90,9 @@ class FolderWatcher:
         Args:
             roots: gives the folders to watch; asked again on every tick.
             file: one more file to follow, wherever it lies; it is looked at on every tick.
-            hint: called on the watcher's thread, first when the first watch stands. True: there
-                was an event, more may follow. False: it is just time to look.
+            hint: called on the watcher's thread, for the first time when the first watch has
+                started. The argument is True after an event, when more may follow, and False
+                without one.
             polling: True or False in place of what ``WATCHFILES_FORCE_POLLING`` says.
             clock: seconds, monotonic.
         """
@@ -106,7 +107,7 @@ class FolderWatcher:
         self.report = WatchReport(WatchMode.OFF)
 
     def start(self) -> None:
-        """Start the thread. The first hint says that the first watch stands."""
+        """Start the thread. The first hint means that the first watch has started."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -140,7 +141,7 @@ class FolderWatcher:
         self.report = WatchReport(WatchMode.OFF)
 
     def _listen(self, roots: dict[Path, tuple[int, int]], folders: frozenset[str]) -> None:
-        """Hint at events until the folders to watch may be others."""
+        """Give hints for events until the list of folders to watch may have changed."""
         from watchfiles import Change, watch
 
         events = watch(
@@ -156,22 +157,22 @@ class FolderWatcher:
             raise_interrupt=False,
             stop_event=self._stopping,
         )
-        stands = False
+        has_started = False
         file = self._file_state()
         with closing(events):
             for changes in events:
                 touched = (now := self._file_state()) != file
                 file = now
-                if not stands or changes or touched or self._clock() >= self._due:
+                if not has_started or changes or touched or self._clock() >= self._due:
                     self._give_hint(RESCAN_SECONDS, event=bool(changes or touched))
-                others = _identities(self._roots()) != roots or any(
+                must_restart = _identities(self._roots()) != roots or any(
                     kind is not Change.modified and (path in folders or os.path.isdir(path))  # noqa: PTH112
                     for kind, path in changes
                 )
-                if not stands:  # a folder may have come after its parent was listed
-                    others = others or _folders(roots) != folders
-                    stands = True
-                if others:
+                if not has_started:  # a folder may have been made after its parent was listed
+                    must_restart = must_restart or _folders(roots) != folders
+                    has_started = True
+                if must_restart:
                     return
 
     def _wait_for_a_root(self, roots: dict[Path, tuple[int, int]]) -> None:
@@ -180,7 +181,7 @@ class FolderWatcher:
             self._pause()
 
     def _poll(self, reason: str, *, until: float) -> None:
-        """Hint without events; native ones are tried again after that."""
+        """Give hints without events until a time; then native events are tried again."""
         self.report = WatchReport(WatchMode.POLLING, reason)
         while not self._stopping.is_set() and (now := self._clock()) < until:
             if now >= self._due:
@@ -199,23 +200,23 @@ class FolderWatcher:
 
 
 def how_watched(roots: tuple[Path, ...], *, polling: bool | None = None) -> WatchReport:
-    """How changes of these folders are noticed, found out by watching them for a moment."""
-    stands = threading.Event()
+    """How changes of these folders are noticed. To find out, they are watched for a moment."""
+    has_started = threading.Event()
     reports: list[WatchReport] = []
 
     def hint(_event: bool) -> None:
         reports.append(watcher.report)
-        stands.set()
+        has_started.set()
 
     watcher = FolderWatcher(lambda: roots, hint=hint, polling=polling)
     watcher.start()
-    stands.wait()
+    has_started.wait()
     watcher.stop()
     return reports[0]
 
 
 def _identities(roots: tuple[Path, ...]) -> dict[Path, tuple[int, int]]:
-    """Which folder each root is at the moment, by device and inode."""
+    """The device and inode of each root at the moment."""
     found = {}
     for root in roots:
         try:
@@ -238,7 +239,7 @@ def _folders(roots: dict[Path, tuple[int, int]]) -> frozenset[str]:
 
 
 def _why_polling(polling: bool | None) -> str:
-    """Why native events are not wanted; empty when they are."""
+    """Why native events are not used; empty if they are."""
     if polling is not None:
         return "asked for" if polling else ""
     forced = os.environ.get("WATCHFILES_FORCE_POLLING", "")

@@ -1,6 +1,6 @@
-"""Connections to MCP servers: how one is reached, what it lists, and how it says that it changed.
+"""Connections to MCP servers: connecting, listing tools, and listening for changes of the list.
 
-Both generations of the protocol are spoken; the SDK finds out which one a server knows. What
+Both generations of the protocol are supported; the SDK finds out which one a server uses. What
 servers send is untrusted, and bounded here in number and size.
 """
 
@@ -40,27 +40,28 @@ _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 
 @asynccontextmanager
 async def connected(
-    how: Mapping[str, Any], timeout_seconds: float
+    config: Mapping[str, Any], timeout_seconds: float
 ) -> AsyncIterator[tuple[Client, asyncio.Event]]:
-    """A connection, and what is set when the server says that its list has changed. ``how`` is the
-    server's part of the configuration; connecting, and each answer, may take so many seconds."""
+    """A connection, and an event that is set when the server reports that its list has changed.
+    ``config`` is the server's part of the configuration; connecting, and each answer, may take
+    ``timeout_seconds``."""
     from mcp import Client
     from mcp.types import ToolListChangedNotification
 
     changed = asyncio.Event()
 
-    async def hear(message: object) -> None:  # the older generation of the protocol
+    async def on_message(message: object) -> None:  # the older generation of the protocol
         if isinstance(message, ToolListChangedNotification):
             changed.set()
 
     async with AsyncExitStack() as stack:
         async with asyncio.timeout(timeout_seconds):
-            transport = await _transport(how, stack, timeout_seconds)
+            transport = await _transport(config, stack, timeout_seconds)
             client = await stack.enter_async_context(
                 Client(
                     transport,
                     cache=None,
-                    message_handler=hear,
+                    message_handler=on_message,
                     read_timeout_seconds=timeout_seconds,
                 )
             )
@@ -86,8 +87,8 @@ async def all_tools(client: Client) -> tuple[Definition, ...]:
 
 
 async def _listen(client: Client, changed: asyncio.Event) -> None:
-    """Hear of changes over the newer generation of the protocol; the older one pushes them. A
-    stream that ends, as many do when nothing was said for a minute, is opened again."""
+    """Listen for changes over the newer generation of the protocol; the older one pushes them. A
+    stream that ends is opened again: many end after a minute without a message."""
     from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
     from mcp.shared.exceptions import MCPError
 
@@ -98,7 +99,7 @@ async def _listen(client: Client, changed: asyncio.Event) -> None:
         try:
             async with client.listen(tools_list_changed=True) as subscription:
                 if opened:
-                    changed.set()  # perhaps it has changed while nobody listened
+                    changed.set()  # it may have changed between the two streams
                 opened = True
                 async for _ in subscription:
                     changed.set()
@@ -108,41 +109,41 @@ async def _listen(client: Client, changed: asyncio.Event) -> None:
         except (MCPError, SubscriptionLost, TimeoutError) as error:
             if isinstance(error, MCPError) and not opened:  # the server does not offer it
                 return
-            changed.set()  # look again, which finds out whether the server is still there
+            changed.set()  # reading the list again shows whether the server is still there
         if clock() - began > pause:
             pause = FIRST_PAUSE
         await asyncio.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-async def _transport(how: Mapping[str, Any], stack: AsyncExitStack, seconds: float) -> Any:
-    """What the SDK's client is to talk over."""
+async def _transport(config: Mapping[str, Any], stack: AsyncExitStack, seconds: float) -> Any:
+    """The transport for the SDK's client: stdio or HTTP."""
     from mcp import StdioServerParameters
 
-    if "command" in how:
+    if "command" in config:
         logging.getLogger("mcp.client.stdio").addFilter(_is_usual)
         return StdioServerParameters(
-            command=how["command"],
-            args=list(how.get("args", ())),
-            env=how.get("env"),
-            cwd=how.get("cwd"),
+            command=config["command"],
+            args=list(config.get("args", ())),
+            env=config.get("env"),
+            cwd=config.get("cwd"),
         )
     from mcp.client.streamable_http import streamable_http_client
 
     from router.tools.http_client import MAX_MESSAGE_BYTES, EndingClient
 
     http = await stack.enter_async_context(
-        EndingClient(how["url"], headers=how.get("headers", {}), seconds=seconds)
+        EndingClient(config["url"], headers=config.get("headers", {}), seconds=seconds)
     )
     return streamable_http_client(
-        how["url"], http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES
+        config["url"], http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES
     )
 
 
 def _is_usual(record: logging.LogRecord) -> bool:
-    """A filter of the SDK's log. A server may write to its output what is no message, such as its
-    log. The SDK leaves each such line out, and logs a traceback that shows it; here it is told once
-    and without the line."""
+    """A filter of the SDK's log. A server may write lines to its output that are no messages, such
+    as its log. The SDK ignores each such line and logs a traceback with it; instead there is one
+    warning without the line."""
     if record.exc_info is None or not isinstance(record.exc_info[1], ValidationError):
         return True
     warn_once(
@@ -171,25 +172,25 @@ def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, An
     if not isinstance(named, Mapping) or not named:
         raise ConfigurationError(f'{place}: it names no server under "mcpServers"')
     found: dict[str, Mapping[str, Any]] = {}
-    for name, how in named.items():
+    for name, config in named.items():
         kinds = {"command": str, "url": str, "args": list, "env": Mapping, "headers": Mapping}
-        if not isinstance(how, Mapping) or ("command" in how) == ("url" in how):
+        if not isinstance(config, Mapping) or ("command" in config) == ("url" in config):
             raise ConfigurationError(f'{place}: server {name!r}: it needs "command" or "url"')
         for key, kind in kinds.items():
-            if key in how and not isinstance(how[key], kind):
+            if key in config and not isinstance(config[key], kind):
                 raise ConfigurationError(f"{place}: server {name!r}: {key} is no {kind.__name__}")
-        if how.get("disabled") is not True:
+        if config.get("disabled") is not True:
             try:
-                how = how if document is servers else _with_variables(how)
+                config = config if document is servers else _with_variables(config)
             except KeyError as error:
                 fault = f"the variable {error.args[0]} is not set"
                 raise ConfigurationError(f"{place}: server {name!r}: {fault}") from None
-            for header, value in how.get("headers", {}).items():
-                # The HTTP library would tell the value, which may be a key.
+            for header, value in config.get("headers", {}).items():
+                # Checked here because the HTTP library would show the value, which may be a key.
                 if isinstance(value, str) and not _can_be_sent(value):
                     fault = f"the header {header!r} cannot be sent"
                     raise ConfigurationError(f"{place}: server {name!r}: {fault}")
-            found[str(name)] = how
+            found[str(name)] = config
     for name, other in permutations(found, 2):
         if f"{other}{SEPARATOR}".startswith(f"{name}{SEPARATOR}"):
             fault = f"the tools of {other!r} could be taken for its own; rename one of them"

@@ -64,11 +64,11 @@ def snapshot_of(tools: Iterable[object], *, origin: str, path: Path) -> SourceSn
     failures: list[Diagnostic] = []
     notices: list[Diagnostic] = []
     position = unnamed = 0
-    for given in tools:
-        if isinstance(given, Diagnostic):
-            found = failures if given.severity is Severity.ERROR else notices
+    for part in tools:
+        if isinstance(part, Diagnostic):
+            found = failures if part.severity is Severity.ERROR else notices
             if len(found) < MAX_DIAGNOSTICS:
-                found.append(given)
+                found.append(part)
             else:
                 unnamed += 1
             continue
@@ -78,7 +78,7 @@ def snapshot_of(tools: Iterable[object], *, origin: str, path: Path) -> SourceSn
             notices.append(Diagnostic(path, 0, Severity.WARNING, "too-many-tools", message))
             break
         try:
-            skill = manifest_of(read_tool(given, source=origin, position=position), origin=origin)
+            skill = manifest_of(read_tool(part, source=origin, position=position), origin=origin)
             if skill.name in skills:
                 raise SourceError(origin, skill.name, "there is one of that name already")
         except SourceError as error:
@@ -154,8 +154,8 @@ class OpenApi(_FileSource):
         self._description = description
 
     def _tools(self) -> Iterable[Any]:
-        given = self._description
-        document = given if isinstance(given, Mapping) else read_document(self._path)
+        part = self._description
+        document = part if isinstance(part, Mapping) else read_document(self._path)
         if not isinstance(document, Mapping) or not isinstance(document.get("paths"), Mapping):
             raise ConfigurationError(f'{self._path}: no OpenAPI description: it has no "paths"')
         return _tools_of(document, self._path)
@@ -164,12 +164,12 @@ class OpenApi(_FileSource):
 def _tools_of(document: Mapping[str, Any], file: Path) -> Iterator[Tool | Diagnostic]:
     """The tools, and a diagnostic for each part that cannot be read. A key such as ``x-owner`` is
     an extension and no path."""
-    for path, given in document["paths"].items():
+    for path, part in document["paths"].items():
         if str(path).startswith("x-"):
             continue
-        item = _followed(given, document)
+        item = _followed(part, document)
         if not isinstance(item, Mapping):
-            message = f"{path}: {_why_not(given)}"
+            message = f"{path}: {_why_not(part)}"
             yield Diagnostic(file, 0, Severity.ERROR, "not-loaded", message)
             continue
         for method in _METHODS:
@@ -189,15 +189,15 @@ def _tool_of(
     """The tool that an operation is, after a warning for each part that it is without."""
     place = f"{method.upper()} {path}"
 
-    def left_out(part: str, given: object) -> Diagnostic:
-        message = f"{place}: {part} is left out: {_why_not(given)}"
+    def left_out(name: str, part: object) -> Diagnostic:
+        message = f"{place}: {name} is left out: {_why_not(part)}"
         return Diagnostic(file, 0, Severity.WARNING, "left-out", message)
 
     properties: dict[str, Any] = {}
-    for given in (*listed(item.get("parameters")), *listed(operation.get("parameters"))):
-        parameter = _followed(given, document)
+    for part in (*listed(item.get("parameters")), *listed(operation.get("parameters"))):
+        parameter = _followed(part, document)
         if not isinstance(parameter, Mapping) or not isinstance(parameter.get("name"), str):
-            yield left_out("a parameter", given)
+            yield left_out("a parameter", part)
             continue
         if parameter.get("in") == "body":  # Swagger 2.0
             properties["body"] = parameter.get("schema")
@@ -207,14 +207,14 @@ def _tool_of(
         if "description" in parameter:
             schema["description"] = parameter["description"]
         properties[parameter["name"]] = schema
-    given = operation.get("requestBody")
-    body = _followed(given, document)
+    part = operation.get("requestBody")
+    body = _followed(part, document)
     if isinstance(body, Mapping) and isinstance(body.get("content"), Mapping):
         kinds = [kind for kind in body["content"].values() if isinstance(kind, Mapping)]
         if kinds:
             properties["body"] = kinds[0].get("schema")
-    elif given is not None:
-        yield left_out("its body", given)
+    elif part is not None:
+        yield left_out("its body", part)
     name = operation.get("operationId")
     if not isinstance(name, str) or not name.strip():
         name = _name_of(method, path)
@@ -235,9 +235,9 @@ def _name_of(method: str, path: str) -> str:
     return f"{method}_{plain.strip('_')}"
 
 
-def _why_not(given: object) -> str:
+def _why_not(part: object) -> str:
     """Why a part of the description cannot be used."""
-    if isinstance(given, Mapping) and isinstance(reference := given.get("$ref"), str):
+    if isinstance(part, Mapping) and isinstance(reference := part.get("$ref"), str):
         lost = "leads in a circle, out of the description, or to nothing"
         return f"the $ref {reference[:200]!r} {lost}"
     return "it is not what OpenAPI has there"
@@ -276,16 +276,16 @@ def _put(into: Any, keys: list[str], value: object) -> None:
         into[keys[-1]] = value
 
 
-def _followed(given: object, document: Mapping[str, Any]) -> object:
+def _followed(part: object, document: Mapping[str, Any]) -> object:
     """A part of the description, wherever it is written down in it; None when its references lead
     in a circle or out of it."""
     seen: set[str] = set()
-    while isinstance(given, Mapping) and isinstance(reference := given.get("$ref"), str):
+    while isinstance(part, Mapping) and isinstance(reference := part.get("$ref"), str):
         if reference in seen:
             return None
         seen.add(reference)
-        given = pointed_at(document, reference)
-    return given
+        part = pointed_at(document, reference)
+    return part
 
 
 def read_document(path: Path) -> Any:

@@ -1,8 +1,8 @@
-"""Pins: which tools somebody has looked at and approved, by a digest of what they said then.
+"""Pins: digests of the definitions of tools that somebody has approved.
 
-A server may change the text of a tool after it was approved, and a model reads that text as if it
-were still the approved one. ``Pinned`` gives only the tools that are what was pinned; the others
-are reported and can be neither found nor called.
+A server may change the text of a tool after it was approved, and a model would read the new text as
+if it were approved. ``Pinned`` gives only tools whose definition is still the pinned one; the
+others are reported and can be neither found nor called.
 
     sources = [Pinned(McpServers("servers.json"), "approved.json")]
 
@@ -27,7 +27,7 @@ from router.tools.servers import RemoteTool
 
 
 class Pinned:
-    """A source of tools without those that are not what was approved."""
+    """A source of tools that leaves out tools which were not approved or have changed since."""
 
     def __init__(self, source: SkillSource, pins: Path | str) -> None:
         """Wraps a source.
@@ -47,7 +47,7 @@ class Pinned:
         *,
         quick: bool = False,
     ) -> SourceSnapshot:
-        """The approved tools as they are now; the others are failures."""
+        """The approved tools; the others are failures."""
         found = self._source.read(quick=quick)
         approved: list[SkillManifest] = []
         failures = list(found.failures)
@@ -63,8 +63,8 @@ class Pinned:
         return replace(found, skills=tuple(approved), failures=tuple(failures))
 
     def _offered(self, tool: SkillManifest, faults: Collection[str]) -> SourceSnapshot:
-        """The tool as the first server offers it whose tool was approved, with its other approved
-        twins."""
+        """The tool of the first server whose definition was approved, with its other approved
+        twins. ``faults`` are the names that were not approved."""
         if not isinstance(tool.payload, RemoteTool):
             return SourceSnapshot(() if faults else (tool,))
         alike = [one for one in (tool.payload, *tool.payload.others) if one.name not in faults]
@@ -80,9 +80,8 @@ class Pinned:
 
 
 def faults_of(tool: SkillManifest, pins: Mapping[str, str]) -> dict[str, str]:
-    """Why a tool or a twin of it is not what was approved, by the name; nothing of those that are.
-    Each must have been approved under its own name: another server can say the same of a tool of
-    its own."""
+    """Why a tool or a twin of it is not approved, by name; approved ones are left out. Each must be
+    approved under its own name, because another server can give a tool with the same definition."""
     return {
         name: f"{'changed' if name in pins else 'new'} since the tools were pinned"
         for name, digest in digests_of(tool).items()
@@ -91,7 +90,7 @@ def faults_of(tool: SkillManifest, pins: Mapping[str, str]) -> dict[str, str]:
 
 
 def changes_since(pins: Mapping[str, str], tools: Iterable[SkillManifest]) -> list[str]:
-    """What differs from the pins, in the order of the names."""
+    """A sentence for each tool that differs from the pins, in the order of the names."""
     changes = dict.fromkeys(pins, "gone since the tools were pinned")
     for tool in tools:
         for name in names_of(tool):
@@ -122,7 +121,7 @@ def read_pins(file: Path) -> dict[str, str]:
 
 
 def digests_of(tool: SkillManifest) -> dict[str, str]:
-    """A digest of all that a tool says of itself, under each name that it is offered by."""
+    """A digest of the definition of a tool, for each name under which it is offered."""
     if not isinstance(tool.payload, RemoteTool):
         return {tool.name: tool.digest}
     return {one.name: _digest_of(one) for one in (tool.payload, *tool.payload.others)}
@@ -135,5 +134,5 @@ def names_of(tool: SkillManifest) -> tuple[str, ...]:
 
 
 def _digest_of(remote: RemoteTool) -> str:
-    said = remote.definition.model_dump(mode="json", by_alias=True, exclude={"name"})
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    texts = remote.definition.model_dump(mode="json", by_alias=True, exclude={"name"})
+    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()

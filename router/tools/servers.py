@@ -6,14 +6,15 @@
             ranked.skills[0].payload  # a RemoteTool: the server and its own definition
 
 Servers are started (stdio) or called (HTTP) in a thread of their own, all at once. A tool is named
-``server__tool``. When a server says that its list has changed, the list is read again, and the
-router takes it up while it runs. A server that goes away keeps its last tools, marked as stale, and
-is tried again after pauses that double. Tools that several servers give alike are one tool: that of
-the first server in the configuration that is up, with the others' names beside it.
+``server__tool``. When a server reports that its list has changed, the list is read again, and the
+router uses it while it runs. If a server cannot be reached any more, its last tools are kept and
+marked as stale, and it is tried again after pauses that double. If several servers give the same
+definition (twins), that is one tool: of the first server in the configuration that is up, with the
+names of the others.
 
 What servers send is untrusted: definitions are parsed as data, bounded in number and size, and
-those that cannot be used are left out and reported. Whoever may name servers may run programs: a
-configuration must come from the user.
+those that cannot be used are left out and reported. A configuration can start programs, so it must
+come from the user.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class RemoteTool:
         name: as the router knows it, ``server__tool``.
         server: the server's name in the configuration.
         definition: the SDK's object, untouched; ``definition.name`` is what the server calls it.
-        others: the same tool as other servers give it; what they say of it besides may differ.
+        others: the same tool of other servers; parts that are not compared may differ.
     """
 
     name: str
@@ -87,24 +88,25 @@ class RemoteTool:
 
 
 CANCEL_AGAIN_SECONDS: Final = 1.0
-"""A connection that is still open by then is told again to end."""
+"""A connection that is still open after this time is cancelled again."""
 
 
 @dataclass(slots=True)
 class _Server:
-    """One server: how to reach it, and what is known of it.
+    """One server, with the state of its connection.
 
     Attributes:
-        tools: those that it listed last; None before its first answer.
+        config: its part of the configuration.
+        tools: the tools that it listed last; None before its first answer.
         fault: why it cannot be reached; empty while it can.
-        answered: whether anything is known of it.
+        answered: set when it has answered or failed for the first time.
         client: the connection; None while there is none.
-        look_again: set when its list of tools may not be what it was.
-        phase: of the connection; "waiting" is for the next one, after a fault.
+        look_again: set when its list of tools may have changed.
+        phase: of the connection; "waiting" means waiting to connect again after a fault.
     """
 
     name: str
-    how: Mapping[str, Any]
+    config: Mapping[str, Any]
     tools: tuple[Definition, ...] | None = None
     fault: str = ""
     answered: asyncio.Event = field(default_factory=asyncio.Event)
@@ -137,15 +139,15 @@ class McpServers(ClosedByBlock):
                 order of preference among twins.
             name: of the source, for reports.
             timeout_seconds: for connecting to a server, and for each answer of it.
-            first_pause: seconds before a server that is down is tried again, doubled each time ...
-            longest_pause: ... up to this.
-            rescan_seconds: between two looks at a server that says nothing.
+            first_pause: seconds before a server that is down is tried again; doubled each time.
+            longest_pause: the upper bound of that pause.
+            rescan_seconds: how often the list of a server is read that reports no changes.
 
         Raises:
             ConfigurationError: the configuration cannot be used.
         """
         self.name = name
-        self._servers = [_Server(name, how) for name, how in parsed(servers).items()]
+        self._servers = [_Server(name, config) for name, config in parsed(servers).items()]
         self._timeout = timeout_seconds
         self._first_pause = first_pause
         self._longest_pause = longest_pause
@@ -239,9 +241,11 @@ class McpServers(ClosedByBlock):
         await asyncio.gather(*(server.answered.wait() for server in self._servers))
 
     async def _end(self) -> None:
-        """What is told again while it ends would leave its process running, and what is told again
-        while it connects as well; the SDK bounds the time of both. Anyio swallows what comes
-        together with an end of its own, so an open connection is told again."""
+        """Cancel all tasks and wait for them. A task with an open connection is cancelled again if
+        it does not end, because anyio swallows a cancellation that comes together with one of its
+        own. A task that is ending is never cancelled again, and one that is connecting not after
+        the first time: that would leave the server's process running, and the SDK bounds the time
+        of both."""
         left, spared = set(self._tasks), {"ending"}
         while left:
             for task in left:
@@ -256,7 +260,7 @@ class McpServers(ClosedByBlock):
         while True:
             server.phase = "connecting"
             try:
-                async with connected(server.how, self._timeout) as (client, changed):
+                async with connected(server.config, self._timeout) as (client, changed):
                     server.look_again, server.phase = changed, "open"
                     try:
                         while True:
@@ -281,22 +285,24 @@ class McpServers(ClosedByBlock):
             pause = min(2 * pause, self._longest_pause)
 
     def _learn(self, server: _Server, tools: tuple[Definition, ...] | None, fault: str) -> None:
-        """Note what is known of a server now, and tell when it is something else."""
-        news = (tools, fault) != (server.tools, server.fault)
+        """Store the tools and the fault of a server, and notify subscribers if they have
+        changed."""
+        has_changed = (tools, fault) != (server.tools, server.fault)
         with self._changing:
             server.tools, server.fault = tools, fault
-            if news:
+            if has_changed:
                 self._snapshot = None
         server.answered.set()
-        if news:
+        if has_changed:
             self._subscribers.tell()
 
     def _merged(self) -> SourceSnapshot:
-        """The tools of all servers, twins taken together, those of servers that are down marked."""
+        """The tools of all servers, with twins merged, and those of servers that are down as
+        stale."""
         groups: dict[str, list[tuple[_Server, Definition]]] = {}
         for server in sorted(self._servers, key=lambda server: bool(server.fault)):
             for definition in _usable(server.tools or ()):
-                groups.setdefault(_likeness(definition), []).append((server, definition))
+                groups.setdefault(_twin_key(definition), []).append((server, definition))
         skills: list[SkillManifest] = []
         failures: list[Diagnostic] = []
         notices: list[Diagnostic] = []
@@ -308,7 +314,7 @@ class McpServers(ClosedByBlock):
                 failures.append(Diagnostic(place, 0, Severity.ERROR, "server-down", message))
             own: list[Tool] = []
             for definition in server.tools or ():
-                alike = groups.get(_likeness(definition), [])
+                alike = groups.get(_twin_key(definition), [])
                 if all(definition is not one for _, one in alike):
                     alike = [(server, definition)]  # it is reported below
                 remote = _remote(server, definition, alike)
@@ -327,8 +333,8 @@ class McpServers(ClosedByBlock):
                 message = f"the server cannot be reached: {fault}; its last tools stay"
                 stale[path] = Diagnostic(path, 0, Severity.WARNING, "server-down", message)
         offered = {skill.path for skill in skills}
-        told = [notice for path, notice in stale.items() if path in offered]
-        notices += {notice.message: notice for notice in told}.values()
+        of_offered = [notice for path, notice in stale.items() if path in offered]
+        notices += {notice.message: notice for notice in of_offered}.values()
         self._named = named
         return SourceSnapshot(
             tuple(skills), tuple(failures), tuple(notices), MappingProxyType(stale)
@@ -345,16 +351,16 @@ def _remote(
 
 
 def _usable(tools: Sequence[Definition]) -> Iterable[Definition]:
-    """The first tool of each name that a server lists, of as many as are taken. Another one stands
-    for no twin: it is left out, and its twin would be with it."""
+    """The first tool of each name among the tools that are taken from a server. A second one of the
+    same name is left out later, so it must not represent twins at other servers."""
     first: dict[str, Definition] = {}
     for definition in tools[:MAX_TOOLS]:
         first.setdefault(on_one_line(definition.name), definition)
     return first.values()
 
 
-def _likeness(definition: Definition) -> str:
-    """Equal for tools that say the same of themselves, whatever the server."""
+def _twin_key(definition: Definition) -> str:
+    """A text that is equal for tools with the same name, description and schema at any server."""
     return json.dumps(
         [definition.name, definition.description, definition.input_schema],
         sort_keys=True,

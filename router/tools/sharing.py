@@ -1,11 +1,10 @@
 """Sources of tools whose changes reach every process of a cluster.
 
-Each process begins with the tools that its own program or folder gives. A tool that is put or
-dropped while the process runs is put or dropped in every process; of several changes of one name
-the latest counts. Only definitions that are JSON can be sent: a Python function stays in its
-process.
+Each process begins with the tools of its own program or folder. A tool that is put or dropped while
+the process runs is put or dropped in every process; if there are several changes of one name, the
+latest wins. Only definitions that are JSON can be sent: a Python function stays in its process.
 
-``router.cluster.tools`` carries the changes. Without a cluster there are no others to tell.
+``router.cluster.tools`` transports the changes.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ from router.skills.sources import SkillSource
 MAX_DEFINITION_BYTES: Final = 256 * 1024
 
 Share: TypeAlias = Callable[[str, object], None]
-"""Tells the others of a tool's definition, or with None that the tool is dropped. Any thread may
-call it. When it returns they will hear of it, now or later."""
+"""Sends a tool's definition to the other processes; None drops the tool there. Any thread may call
+it. When it returns, the change is certain to be delivered, now or later."""
 
 
 class SharedTools(SkillSource, Protocol):
     """A source of tools that may be shared.
 
     Attributes:
-        shared: whether it is.
-        share: what the source calls after each change that was made in this process; set by the
-            cluster, None without one.
+        shared: whether its changes are shared.
+        share: the function that the source calls after each change in this process; it is set by
+            the cluster, and None without one.
     """
 
     shared: bool
     share: Share | None
 
     def take(self, name: str, definition: object) -> None:
-        """Make a change that was made in another process, or was this one's own and comes back. The
-        tool has the name by which it is routed to; its definition is untrusted, None drops it.
+        """Apply a change of another process, or one of this process that comes back. ``name`` is
+        the name by which the tool is routed to; its definition is untrusted, None drops the tool.
 
         Raises:
             SourceError: it cannot be used; nothing has changed then.

@@ -76,8 +76,8 @@ class ToolSource(MemorySource):
 
     def _read(self, tools: Iterable[object]) -> list[SkillManifest]:
         skills = [
-            manifest_of(read_tool(given, source=self.name, position=position), origin=self.name)
-            for position, given in enumerate(tools, start=1)
+            manifest_of(read_tool(tool, source=self.name, position=position), origin=self.name)
+            for position, tool in enumerate(tools, start=1)
         ]
         if self.shared:
             for skill in skills:

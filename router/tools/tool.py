@@ -1,7 +1,7 @@
-"""A tool definition of any kind, read as what routing needs: a name, texts, parameters.
+"""Reads tool definitions of any kind into what routing needs: a name, texts and parameters.
 
-Providers and libraries write tools down differently; each form below is recognised by its own
-keys, and the object itself is kept as it came, so that a program gets back what it gave:
+Providers and libraries define tools in different forms; each form below is recognised by its own
+keys. The original object is kept as the payload, so that a program gets back what it passed in:
 
 - OpenAI, chat: ``{"type": "function", "function": {"name", "description", "parameters"}}``
 - OpenAI, Responses: ``{"type": "function", "name", "description", "parameters"}``
@@ -31,9 +31,9 @@ MAX_PARAMETERS: Final = 1_000
 """Parameters of one tool that are searched, those of nested objects included."""
 MAX_SCHEMA_DEPTH: Final = 32
 MAX_SCHEMA_NODES: Final = 100_000
-"""Values of one schema. Aliases of YAML and objects that hold themselves look endless."""
+"""Values of one schema. YAML aliases and objects that contain themselves would never end."""
 MAX_SCHEMA_NESTING: Final = 200
-"""Objects and lists in one another. Python writes not even a thousand as JSON."""
+"""Levels of nested objects and lists. Python fails to write a thousand of them as JSON."""
 _SCHEMA_ATTRIBUTES: Final = ("tool_call_schema", "inputSchema", "input_schema", "parameters")
 """Where tool objects keep their schema: those of LangChain, whose ``input_schema`` may be a class,
 of the generations of the MCP SDK, and of FastMCP."""
@@ -48,10 +48,10 @@ class Tool:
     Attributes:
         name: any text on one line that a provider accepts, at most 200 characters.
         description: what it does; may be empty.
-        input_schema: the JSON Schema of its arguments; None when it takes none or nobody says.
+        input_schema: the JSON Schema of its arguments; None if it takes none or they are not known.
         title: a name for people; searched too.
         keywords: words and phrases that point to it.
-        payload: what to hand back for it; the tool itself when None is given.
+        payload: the object that callers get back for this tool; None means the tool itself.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Tool:
     payload: object = field(default=None, compare=False)
 
 
-def read_tool(given: object, *, source: str, position: int) -> Tool:
+def read_tool(definition: object, *, source: str, position: int) -> Tool:
     """The tool that a definition describes, with the definition itself as its payload.
 
     Args:
-        given: a definition of one of the forms above.
+        definition: of one of the forms above.
         source: for errors: where it comes from.
         position: for errors about a tool without a name: its 1-based place.
 
@@ -74,30 +74,36 @@ def read_tool(given: object, *, source: str, position: int) -> Tool:
         SourceError: it is none of these forms, or a part of it cannot be used.
     """
     place = f"tool {position}"
-    if isinstance(given, Tool):
-        tool = given
-    elif isinstance(given, Mapping):
-        tool = _of_mapping(given, source, place)
-    elif hasattr(given, "name") and any(hasattr(given, name) for name in _SCHEMA_ATTRIBUTES):
-        tool = _of_object(given)
-    elif callable(given):
-        tool = _of_function(given, source, place)
+    if isinstance(definition, Tool):
+        tool = definition
+    elif isinstance(definition, Mapping):
+        tool = _of_mapping(definition, source, place)
+    elif hasattr(definition, "name") and any(
+        hasattr(definition, name) for name in _SCHEMA_ATTRIBUTES
+    ):
+        tool = _of_object(definition)
+    elif callable(definition):
+        tool = _of_function(definition, source, place)
     else:
-        reason = f"{type(given).__name__} is no form of a tool definition that is known"
-        if isinstance(given, list | tuple):
+        reason = f"{type(definition).__name__} is no form of a tool definition that is known"
+        if isinstance(definition, list | tuple):
             reason += "; give the tools of a list one by one, as in add(*tools)"
         raise SourceError(source, place, reason)
-    payload = given if not isinstance(given, Tool) or given.payload is None else given.payload
+    payload = (
+        definition
+        if not isinstance(definition, Tool) or definition.payload is None
+        else definition.payload
+    )
     checked = replace(tool, keywords=tuple(tool.keywords), payload=payload)
     _check(checked, source, place)
-    # An answer that brings the definition back must be able to hold it.
-    if isinstance(given, Mapping) and (fault := _fault_of(given, text_keys=False)):
+    # Answers contain the definition, so it must be possible to write it as JSON.
+    if isinstance(definition, Mapping) and (fault := _fault_of(definition, text_keys=False)):
         raise SourceError(source, tool.name, f"the definition {fault}")
     return checked
 
 
 def manifest_of(tool: Tool, *, origin: str) -> SkillManifest:
-    """The tool as the catalog holds it; its parameters are its body.
+    """The tool as an entry of the catalog; its parameters are the body.
 
     Raises:
         SourceError: the name is too long, or a ``$ref`` of the schema leads in a circle.
@@ -115,55 +121,58 @@ def manifest_of(tool: Tool, *, origin: str) -> SkillManifest:
     )
 
 
-def _of_mapping(given: Mapping[str, Any], source: str, place: str) -> Tool:
-    inner = given.get("function")
-    if given.get("type") == "function" and isinstance(inner, Mapping):
-        given = inner
-    if "name" not in given:
-        kind = f" of type {given['type']!r}" if isinstance(given.get("type"), str) else ""
+def _of_mapping(definition: Mapping[str, Any], source: str, place: str) -> Tool:
+    inner = definition.get("function")
+    if definition.get("type") == "function" and isinstance(inner, Mapping):
+        definition = inner
+    if "name" not in definition:
+        kind = f" of type {definition['type']!r}" if isinstance(definition.get("type"), str) else ""
         raise SourceError(source, place, f"the definition{kind} has no name")
-    schemas = (given.get(key) for key in ("parameters", "input_schema", "inputSchema"))
+    schemas = (definition.get(key) for key in ("parameters", "input_schema", "inputSchema"))
     schema = next((schema for schema in schemas if schema is not None), None)
-    description = given.get("description")
-    title = given.get("title")
+    description = definition.get("description")
+    title = definition.get("title")
     return Tool(
-        given["name"],
+        definition["name"],
         "" if description is None else description,
         schema,
         title=title if isinstance(title, str) else "",
     )
 
 
-def _of_object(given: Any) -> Tool:
+def _of_object(definition: Any) -> Tool:
     """A tool object of a library, which gives its schema as a dict or as a model of pydantic."""
-    schemas = (getattr(given, name, None) for name in _SCHEMA_ATTRIBUTES)
+    schemas = (getattr(definition, name, None) for name in _SCHEMA_ATTRIBUTES)
     schema = next((schema for schema in schemas if schema), None)
     if isinstance(schema, type) and hasattr(schema, "model_json_schema"):
         schema = schema.model_json_schema()
-    description, title = getattr(given, "description", None), getattr(given, "title", None)
-    return Tool(given.name, description or "", schema, title=title or "")
+    description, title = (
+        getattr(definition, "description", None),
+        getattr(definition, "title", None),
+    )
+    return Tool(definition.name, description or "", schema, title=title or "")
 
 
-def _of_function(given: Callable[..., Any], source: str, place: str) -> Tool:
+def _of_function(definition: Callable[..., Any], source: str, place: str) -> Tool:
     """A function by its name, docstring and parameters."""
     from pydantic import PydanticUserError, TypeAdapter
 
-    name = getattr(given, "__name__", "")
+    name = getattr(definition, "__name__", "")
     if not name or name == "<lambda>":
         raise SourceError(source, place, "the function has no name; use Tool(name, …, payload=it)")
     schema: dict[str, Any] | None
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", given))
+        adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", definition))
         schema = adapter.json_schema()
     except (PydanticUserError, NameError, TypeError, ValueError):
-        # A type that has no JSON Schema, or a hint that cannot be resolved: the names still tell.
-        names = inspect.signature(given).parameters
+        # A type without a JSON Schema, or a type hint that cannot be resolved: use the names only.
+        names = inspect.signature(definition).parameters
         schema = {"type": "object", "properties": {parameter: {} for parameter in names}}
-    return Tool(name, inspect.getdoc(given) or "", schema)
+    return Tool(name, inspect.getdoc(definition) or "", schema)
 
 
 def _check(tool: Tool, source: str, place: str) -> None:
-    """Refuse what a definition from outside holds in place of what ``Tool`` promises."""
+    """Raise SourceError if a value is not of the type or size that ``Tool`` requires."""
     name: object = tool.name
     description: object = tool.description
     schema: object = tool.input_schema
@@ -191,8 +200,8 @@ def _check(tool: Tool, source: str, place: str) -> None:
 
 
 def _fault_of(schema: object, *, text_keys: bool = True) -> str:
-    """What keeps a schema from being written out as JSON; empty when nothing does. ``text_keys``
-    says whether each key must be a text."""
+    """Why a schema cannot be written as JSON; empty if it can. ``text_keys`` says whether each key
+    must be a text."""
     left = MAX_SCHEMA_NODES
     waiting = [(schema, 0)]
     while waiting:
@@ -247,7 +256,7 @@ class _Walk:
         properties = schema.get("properties")
         if isinstance(properties, Mapping):
             for name, value in properties.items():
-                yield _line(str(name), self._said_of(value))
+                yield _line(str(name), self._texts_of(value))
                 yield from self._walk(value, depth + 1)
         for key in ("items", "additionalProperties"):
             yield from self._walk(schema.get(key), depth + 1)
@@ -255,20 +264,20 @@ class _Walk:
             for option in listed(schema.get(key)):
                 yield from self._walk(option, depth + 1)
 
-    def _said_of(self, schema: object) -> Mapping[str, Any]:
-        """What a parameter says of itself and, where it does not, what it refers to says: directly,
-        or as one of several forms, as that of an optional one."""
-        said: dict[str, Any] = {}
+    def _texts_of(self, schema: object) -> Mapping[str, Any]:
+        """The keywords of a parameter, with those of the schemas that it refers to. A parameter may
+        have several schemas, for example if it is optional; its own keywords win."""
+        texts: dict[str, Any] = {}
         if isinstance(schema, Mapping):
             forms = [form for key in _FORMS for form in listed(schema.get(key))]
             for form in (*reversed(forms), schema):
                 if isinstance(form, Mapping):
                     found = pointed_at(self._root, str(form.get("$ref", "")))
-                    said |= {**(found if isinstance(found, Mapping) else {}), **form}
-        return said
+                    texts |= {**(found if isinstance(found, Mapping) else {}), **form}
+        return texts
 
     def _resolved(self, schema: object) -> object:
-        """What a chain of ``$ref`` leads to; nothing when it was visited before."""
+        """The schema at the end of a chain of ``$ref``; None if it was visited before."""
         chain: set[str] = set()
         while isinstance(schema, Mapping) and isinstance(reference := schema.get("$ref"), str):
             if reference in chain:
@@ -282,10 +291,12 @@ class _Walk:
         return schema
 
 
-def _line(name: str, said: Mapping[str, Any]) -> str:
-    description = said.get("description")
+def _line(name: str, texts: Mapping[str, Any]) -> str:
+    description = texts.get("description")
     text = f": {description[:2_000]}" if isinstance(description, str) else ""
-    values = [str(value) for value in listed(said.get("enum"))[:20] if isinstance(value, str | int)]
+    values = [
+        str(value) for value in listed(texts.get("enum"))[:20] if isinstance(value, str | int)
+    ]
     if values:
         text += f" ({', '.join(values)[:500]})"
     return f"- {name}{text}"
@@ -298,7 +309,7 @@ def keys_of(reference: str) -> list[str]:
 
 
 def pointed_at(document: object, reference: str) -> object:
-    """What a reference within a document leads to; None for one that leads out of it, or to
+    """The value that a reference within a document points to; None if it points outside or to
     nothing."""
     found = document if reference.startswith("#/") else None
     for key in keys_of(reference):
@@ -312,5 +323,5 @@ def pointed_at(document: object, reference: str) -> object:
 
 
 def listed(value: object) -> list[Any]:
-    """A value where it is a list; else nothing."""
+    """The value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []

@@ -203,7 +203,7 @@ def test_sources_that_give_what_they_gave_are_not_merged_again() -> None:
     assert registry.prepare().after is before
     assert registry.prepare(only={source}).after is before
     assert registry.prepare(hidden=frozenset({"weather"})).removed == ("weather",)
-    registry.of_others = {
+    registry.peer_enrichments = {
         before.get("weather").digest: Enrichment(skill="weather", requests=("will it rain?",))
     }
     assert registry.prepare().changed == ("weather",)
