@@ -64,7 +64,7 @@ async def test_only_so_many_sets_of_tools_are_kept(
     router: SemanticRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of sets of one tool, twenty times as many were."""
-    monkeypatch.setattr(service, "MAX_KEPT_TOOLS", 3 * service.LEAST_OF_A_SET)
+    monkeypatch.setattr(service, "MAX_CACHED_TOOLS", 3 * service.MIN_SET_SIZE)
     served = service.Service(router)
     indexes: weakref.WeakSet[SkillIndex] = weakref.WeakSet()
     over = SkillIndex.over
