@@ -1,12 +1,12 @@
-"""Assemble what memory and documents say about a query into a context of so many tokens.
+"""Assembles memories and documents about a query into a context of a given number of tokens.
 
-Both sides are asked at the same time. Memories come in the order that a recall gives them. The
-scores of documents do not compare with that, so each is scored anew: the mean of its relevance (a
-probability) and its BM25 among all the pieces (divided by the largest). Both count times the weight
-of their side. The weights split the budget as well; what one side leaves of its share, the other
-may use.
+Both sides are searched at the same time. Memories keep the scores of the recall. The scores of
+documents cannot be compared with these, so a document gets a new score: the mean of its relevance
+(a probability) and its BM25 among all pieces (divided by the largest). The scores are multiplied by
+the weight of the side. The weights also split the budget; what one side does not use, the other may
+use.
 
-A long memory comes in sections, and only those that bear on the query are taken.
+A long memory is cut into sections, and only those that bear on the query are used.
 """
 
 from __future__ import annotations
@@ -46,21 +46,23 @@ from router.text import stems
 
 MAX_BUDGET_TOKENS: Final = 1_000_000
 MIN_SECTION: Final = 0.5
-"""A section of a recalled memory bears on the query when it does half as much as the best one."""
+"""A section of a recalled memory is used if it is at least half as relevant as the best section."""
 TOKENS_A_PIECE: Final = 50
-"""Pieces are mostly longer, so this many fill the budget with some to choose from."""
+"""Tokens of a piece that the number of pieces to search for is computed with. Most pieces are
+longer, so there are more than fit, to choose from."""
 MIN_PIECES: Final = 8
 MAX_PIECES: Final = 100
 
 MIN_RELEVANCE: Final = RELEVANCE_FLOOR
-"""What bears on a query less than an answer must would only cost tokens; what is of the time that
-a query speaks of is exempt, because what happened then need not share a word with it."""
+"""Less relevant pieces are left out. Pieces of the period that a query names are not, because an
+event of that time need not share a word with the query."""
 
 
 ContextSource: TypeAlias = Callable[
     [LayerQuery, Strategy, Scope, int], Coroutine[Any, Any, Retrieved]
 ]
-"""One side's retrieval: so many items at most that the scope sees, best first."""
+"""The search of one side: gives at most the given number of items that the scope sees, best
+first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +100,10 @@ class ContextAssembler:
         clock: Callable[[], float],
         tracker: QueryPatternTracker | None = None,
     ) -> None:
-        """``no_documents`` says whether the scope sees none at all; ``relevance`` puts both sides
-        on one footing; ``count_tokens`` counts as the model does that will read the context;
-        ``clock`` gives seconds since the epoch; the tracker is told which memories were used."""
+        """``no_documents`` says whether the scope sees no document at all; ``relevance`` makes the
+        scores of both sides comparable; ``count_tokens`` counts as the model does that will read
+        the context; ``clock`` gives seconds since the epoch; the tracker counts which memories are
+        used."""
         self._memory = memory
         self._documents = documents
         self._no_documents = no_documents
@@ -136,26 +139,28 @@ class ContextAssembler:
             InvalidRequest: one of these cannot be used; the message names it.
         """
         now = datetime.fromtimestamp(self._clock(), time_zone)
-        asked = rewrite(query, now=now)
+        layer_query = rewrite(query, now=now)
         requested = _strategy(strategy)
         weights = _weights(weights)
         if isinstance(token_budget, bool) or not isinstance(token_budget, int):
             raise InvalidRequest("token_budget: expected a whole number")
         if not 1 <= token_budget <= MAX_BUDGET_TOKENS:
             raise InvalidRequest(f"token_budget: {token_budget} is not in [1, {MAX_BUDGET_TOKENS}]")
-        whose = Scope.parse(scope)
+        asking_scope = Scope.parse(scope)
         if session is not None:
-            whose = Scope(whose.user, whose.project, session)
+            asking_scope = Scope(asking_scope.user, asking_scope.project, session)
 
         notes: list[str] = []
         followed = requested
-        if requested is Strategy.RAG and await self._no_documents(whose):
+        if requested is Strategy.RAG and await self._no_documents(asking_scope):
             followed = Strategy.HYBRID
             notes.append("there are no documents; the strategy hybrid was followed instead of rag")
         if followed is not Strategy.RAG:
             weights = RetrievalWeights(documents=0.0, memory=1.0)
-        found = await self._retrieve(asked, followed, whose, weights, token_budget, notes)
-        pieces, left_out = await in_thread(lambda: self._judged(asked, found, weights))
+        found = await self._retrieve(
+            layer_query, followed, asking_scope, weights, token_budget, notes
+        )
+        pieces, left_out = await in_thread(lambda: self._judged(layer_query, found, weights))
         chunks, unfit = self._filled(pieces, weights, token_budget)
         taken = {chunk.item_id for chunk in chunks}
         used = [p.item for p in pieces if p.side is ContextSide.MEMORY and p.item.id in taken]
@@ -185,14 +190,14 @@ class ContextAssembler:
 
     async def _retrieve(
         self,
-        asked: LayerQuery,
+        layer_query: LayerQuery,
         strategy: Strategy,
         scope: Scope,
         weights: RetrievalWeights,
         budget: int,
         notes: list[str],
     ) -> dict[ContextSide, Sequence[MemoryItem]]:
-        """What each side finds. A side that fails leaves a note, and the answer to the other."""
+        """What each side finds. If one side fails, that is noted, and the other side is used."""
         sources: dict[ContextSide, ContextSource] = {ContextSide.MEMORY: self._memory}
         if strategy is Strategy.RAG:
             sources[ContextSide.DOCUMENTS] = self._documents
@@ -200,7 +205,7 @@ class ContextAssembler:
         for side, source in sources.items():
             share = math.ceil(budget * weights.of(side) / TOKENS_A_PIECE)
             k = min(max(share, MIN_PIECES), MAX_PIECES)
-            calls.append(source(asked, strategy, scope, k))
+            calls.append(source(layer_query, strategy, scope, k))
         answers = await asyncio.gather(*calls, return_exceptions=True)
         found: dict[ContextSide, Sequence[MemoryItem]] = {}
         for side, answer in zip(sources, answers, strict=True):
@@ -215,11 +220,11 @@ class ContextAssembler:
 
     def _judged(
         self,
-        asked: LayerQuery,
+        layer_query: LayerQuery,
         found: Mapping[ContextSide, Sequence[MemoryItem]],
         weights: RetrievalWeights,
     ) -> tuple[list[_Piece], list[LeftOut]]:
-        """All pieces on one footing, best first, each content once."""
+        """All pieces with comparable scores, best first, each content once."""
         parts = [
             (side, item, part)
             for side, some in found.items()
@@ -228,9 +233,9 @@ class ContextAssembler:
         ]
         contents = [part for _, _, part in parts]
         questions = [questions_of(item) if part == item.content else () for _, item, part in parts]
-        judged = self._relevance(asked.subject, contents, questions)
+        judged = self._relevance(layer_query.subject, contents, questions)
         relevance = [one.relevance for one in judged]
-        words = TEXTBOOK.shares(stems(asked.subject), contents)
+        words = TEXTBOOK.shares(stems(layer_query.subject), contents)
         most = max(words, default=0.0) or 1.0
         best: dict[int, float] = {}
         for (_, item, _), relevant in zip(parts, relevance, strict=True):
@@ -246,7 +251,7 @@ class ContextAssembler:
                 bears = relevant >= MIN_RELEVANCE
                 score = (relevant + share / most) / 2
             piece = _Piece(item, side, weights.of(side) * score, part)
-            period = asked.period
+            period = layer_query.period
             if bears or (period is not None and period.start <= item.created < period.end):
                 pieces.append(piece)
             else:
@@ -262,10 +267,11 @@ class ContextAssembler:
     def _filled(
         self, pieces: Sequence[_Piece], weights: RetrievalWeights, budget: int
     ) -> tuple[list[Chunk], list[LeftOut]]:
-        """Each side fills its share with its best, then the rest is open to all.
+        """Each side fills its share of the budget with its best pieces; then the rest is filled
+        with the best pieces of both.
 
-        A piece that does not fit is passed over, so that a long one cannot starve the shorter.
-        Where not one piece fits whole, the best is cut.
+        A piece that does not fit is skipped, so that a long one does not keep out shorter ones. If
+        no piece fits as a whole, the best one is cut.
         """
         sizes = {piece: self._chunk(piece) for piece in pieces}
         taken: dict[_Piece, Chunk] = {}
@@ -288,7 +294,7 @@ class ContextAssembler:
             if cut is not None:
                 taken[pieces[0]] = cut
         ordered = [piece for piece in pieces if piece in taken]
-        # Counters need not be additive: what the parts promise, the whole must keep.
+        # The tokens of the whole may be more than the sum of its parts, so count them again.
         while len(ordered) > 1 and self._count(joined([taken[p] for p in ordered])) > budget:
             ordered.pop()
         kept = set(ordered)
@@ -308,7 +314,7 @@ class ContextAssembler:
             source=piece.source,
             created=item.created,
             score=piece.score,
-            # With the blank line that parts it from the next.
+            # With the blank line before the next chunk.
             tokens=self._count(text + "\n\n"),
             item_id=item.id,
             provenance=item.provenance,

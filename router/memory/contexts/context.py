@@ -1,4 +1,5 @@
-"""What a context is made of: strategies, the weights of the two sides, chunks, and the whole."""
+"""The types of a context: strategies, the weights of its two sides, chunks, and the whole
+context."""
 
 from __future__ import annotations
 
@@ -36,10 +37,10 @@ class ContextSide(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What one side has found.
+    """The items that one side has found.
 
     Attributes:
-        items: best first. A score of kind ``RERANKED`` is kept; others are judged anew.
+        items: best first. A score of kind ``RERANKED`` is used; items with others are scored anew.
         notes: sentences on what is missing, such as a layer that was late.
     """
 
@@ -49,7 +50,8 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalWeights:
-    """How much each side counts and may fill; both in [0, 1], together 1 within 0.01."""
+    """The weight of each side and its share of the budget; both in [0, 1], their sum 1 within
+    0.01."""
 
     documents: float = 0.4
     memory: float = 0.6
@@ -116,7 +118,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class AssembledContext(PlainJson):
-    """What ``assemble`` found fit to say.
+    """The context that ``assemble`` gives.
 
     Attributes:
         requested: the strategy that was asked for; ``strategy`` is the one that was followed.

@@ -1,7 +1,7 @@
-"""Which memories are asked for again and again: candidates for consolidation.
+"""Counts how often contexts use each memory, to find candidates for consolidation.
 
-Counts are kept in SQLite, so they outlive the process. At most ``MAX_TRACKED`` memories are
-counted; beyond that the one that was asked for longest ago is forgotten.
+The counts are stored in SQLite. At most ``MAX_TRACKED`` memories are counted; beyond that, the one
+that was used longest ago is dropped.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class ConsolidationCandidate:
 
 
 class QueryPatternTracker:
-    """Counts retrievals. What it is told has passed the scope filter already. Blocks.
+    """Counts retrievals. The caller has checked that the scope sees the items. All methods block.
 
-    Every method raises StoreError when the file cannot be used.
+    Every method raises StoreError if the file cannot be used.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
@@ -53,7 +53,7 @@ class QueryPatternTracker:
         self.close = self._file.close
 
     def forget(self, owner: Scope) -> int:
-        """Remove the counts of what belongs to an owner; how many there were."""
+        """Remove the counts of an owner's memories; returns how many there were."""
         with self._file.transaction() as db:
             stored = db.execute("SELECT DISTINCT scope FROM retrievals").fetchall()
             gone = [(key,) for (key,) in stored if owner.owns(parse_scope(key))]

@@ -1,9 +1,9 @@
-"""Which layers answer which type of query: the one place where that is written.
+"""The routing table: which layers answer which type of query.
 
-A type's *primary* layers are read when the query asks for that type, as far as the query's wording
-speaks for them: "What is JWT?" and "What is our rule on gifts?" are both factual, but the first
-needs ``semantic`` alone and the second ``governance``. Its *secondary* layers are those to turn to
-when the first ones gave too little.
+The *primary* layers of a type are read first, as far as the wording of the query speaks for them:
+"What is JWT?" and "What is our rule on gifts?" are both factual, but the first needs only
+``semantic`` and the second ``governance``. Its *secondary* layers are read if the first ones found
+too little.
 
 The order of the types breaks ties; planning stands before procedural, because a plan mentions
 steps more often than steps mention a plan.

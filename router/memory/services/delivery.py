@@ -1,7 +1,7 @@
-"""From the files to the memory service, and never back: what the outbox holds is done over there.
+"""Sends the changes in the outbox to the memory service. Nothing is ever copied back to the files.
 
-A part that the service may have taken without our hearing of it (the connection broke, the process
-was killed) is looked for before it is sent again, so that trying again makes no second copy.
+The service may have stored a part although no confirmation arrived (the connection broke, or the
+process was killed). So a part is looked for before it is sent again, and no second copy is made.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class SyncReport(PlainJson):
         sent: files whose present state the service has taken.
         deleted: files that are gone here, and now there.
         unchanged: files that the service holds already, or that cannot be read now.
-        kept: files that are gone under a folder that could not be seen in full, which proves
-            nothing.
-        failed: what the service refused or did not answer; it is tried again later.
-        waiting: what the outbox still holds.
-        fault: why the first failure was one; empty when there was none.
+        kept: files that were not found, in a folder that could not be read completely; they may
+            still exist, so nothing is deleted.
+        failed: entries that the service refused or did not answer; they are tried again later.
+        waiting: entries that are still in the outbox.
+        fault: the reason of the first failure; empty if there was none.
     """
 
     sent: int = 0
@@ -81,8 +81,9 @@ class FileDelivery:
         return len(await in_thread(lambda: self._outbox.queued(self.stores)))
 
     async def run(self, *, seconds: float, join: bool = True) -> SyncReport:
-        """Do what is due, oldest first, until nothing is, the service fails, or time is up. One
-        run at a time; with ``join`` off, another one that is under way is left to do it."""
+        """Process the entries that are due, oldest first, until none is left, the service fails, or
+        the time is over. There is one run at a time; without ``join`` a call returns at once if
+        another run is under way."""
         if self._one_at_a_time.locked() and not join:
             return SyncReport(waiting=await self.waiting(), fault="a delivery is under way")
         ends = time.monotonic() + seconds
@@ -90,7 +91,7 @@ class FileDelivery:
         async with self._one_at_a_time:
             while time.monotonic() < ends:
                 fault = await self.service.probe()
-                if fault is not None:  # nothing is taken that cannot be sent
+                if fault is not None:  # do not reserve an entry that cannot be sent
                     report = replace(report, fault=report.fault or fault)
                     break
                 entry = await in_thread(lambda: self._outbox.take(self.stores))
@@ -100,9 +101,9 @@ class FileDelivery:
         return replace(report, waiting=await self.waiting())
 
     async def sync(self, *, dry_run: bool, seconds: float) -> SyncReport:
-        """Queue every file that the service does not hold as it is, and a tombstone for every one
-        that it holds and that is gone; then ``run``, postponed entries included. A service that was
-        wiped is sent all of them."""
+        """Queue every file that the service does not have in its present state, and a deletion for
+        every one that it has and that is gone; then ``run``, with postponed entries. A service that
+        was wiped gets all files again."""
         snapshot = await in_thread(self._files.snapshot)
         held = await in_thread(lambda: self._outbox.delivered(self.stores))
         if await self._is_wiped(held):
@@ -129,7 +130,7 @@ class FileDelivery:
         if dry_run:
             sent = sum(intent is Intent.SEND for _, _, intent in intents)
             return SyncReport(sent, len(intents) - sent, unchanged, kept)
-        # What is queued already may be on its way just now, and must not be sent twice.
+        # Another run may be sending an entry that is queued already; it must not be sent twice.
         new = [(store, name, what) for store, name, what in intents if (store, name) not in queued]
         await in_thread(lambda: self._outbox.add(new))
         await in_thread(lambda: self._outbox.make_due(self.stores))
@@ -137,14 +138,14 @@ class FileDelivery:
         return replace(report, unchanged=unchanged, kept=kept)
 
     async def _is_wiped(self, held: Mapping[tuple[str, str], Delivered]) -> bool:
-        """Whether the service has lost what it was told: the first and the last memory that
-        it should hold are gone, or somebody else's by now."""
+        """Whether the service has lost its data: the first and the last memory that it should have
+        are gone, or are not made from the same files any more."""
         ids = {one.ids[-1]: key for key, one in held.items() if one.ids}
         try:
             for number in {min(ids), max(ids)} if ids else ():
                 if await self.service.holds(number, of=ids[number]):
                     return False
-        except MemoryServiceError:  # who cannot answer has not lost anything for that
+        except MemoryServiceError:  # a service that does not answer need not have lost anything
             return False
         return bool(ids)
 
@@ -163,7 +164,8 @@ class FileDelivery:
         return replace(report, deleted=report.deleted + 1)
 
     async def _do(self, entry: QueuedFile) -> Intent:
-        """What an entry came to: a file that is gone by now is deleted, whatever was intended."""
+        """Process one entry; returns what was done. If the file is gone by now, its memories are
+        deleted, whatever was intended."""
         item = await in_thread(lambda: self._read(entry))
         before = await in_thread(lambda: self._outbox.held(entry.store, entry.name))
         if item is None:
@@ -195,7 +197,7 @@ class FileDelivery:
         ids: list[int] = []
         if entry.sent_digest == digest:
             ids += entry.sent
-        else:  # or a failure on the way would lose sight of them
+        else:  # delete old parts first: after a failure below nobody would know their ids
             await self._obsolete(entry, entry.sent, "its file was changed", None)
         for part in parts[len(ids) :]:
             made: int | None = None
@@ -220,9 +222,9 @@ class FileDelivery:
 
 
 class _Unseen(Exception):
-    """A file cannot be read, or its folder cannot be seen in full."""
+    """It is not certain whether a file exists: it or its folder cannot be read."""
 
 
 def store_id(root: Path) -> str:
-    """What tells a folder of memories apart from others, 16 hexadecimal digits."""
+    """An id for a folder of memories: 16 hexadecimal digits."""
     return hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]

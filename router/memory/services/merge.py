@@ -1,9 +1,9 @@
-"""One list out of what the files and the service found.
+"""Merges the items that the files and the service found into one list.
 
-The files are canonical. Where both hold the same content, the file's item stands and names both
-sources. What is taken is always decided over both lists in turn, by rank, before the cut: were the
-lists put one after the other, the first would fill the answer and the second be asked for nothing.
-Scores are not compared: BM25 has no bound, and the service's scale is its own.
+The files are canonical: if both have the same content, the file's item is given, and names both
+sources. The items are always chosen from both lists in turn, by rank. If one list came after the
+other, the first would fill the answer and the second would be of no use. Scores are not compared:
+BM25 has no upper bound, and the service has a scale of its own.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ class MergeStrategy(StrEnum):
     """How two ranked lists become one."""
 
     PRIMARY_FIRST = "primary_first"
-    """Both are taken in turn; then those of the files stand first."""
+    """Items are chosen from both lists in turn; in the result those of the files come first."""
     UNION = "union"
-    """Both in turn: the files' first, the service's first, the files' second ..."""
+    """Both lists in turn: the first of the files, the first of the service, the second of the
+    files."""
     WEIGHTED = "weighted"
-    """By weight divided by rank, so that each source's share of any answer is as its weight."""
+    """By weight divided by rank, so that each source has a share of the answer as large as its
+    weight."""
 
 
 def merge(
@@ -38,9 +40,8 @@ def merge(
     strategy: MergeStrategy,
     limit: int,
 ) -> list[MemoryItem]:
-    """At most ``limit`` items, at least 1, of what both gave, best first; none twice by content.
-    ``WEIGHTED`` gives scores of kind ``FUSED`` in (0, 1]; the others leave each item the score of
-    its source."""
+    """At most ``limit`` (at least 1) items of both lists, best first, each content once. With
+    ``WEIGHTED`` scores are of kind ``FUSED`` in (0, 1]; otherwise each item keeps its score."""
     ours, theirs = without_copies(files), without_copies(service)
     items = theirs | ours
     items |= {key: united(ours[key], theirs[key]) for key in ours.keys() & theirs.keys()}

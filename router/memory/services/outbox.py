@@ -1,16 +1,17 @@
-"""What is still to be told to the memory service, and what it has been told: an SQLite database.
+"""The outbox: changes that the memory service must still be told of, and a record of what it has.
 
-Only intentions are kept, never contents: which file to send, or to delete over there. The content
-is read from its file when it is sent, so what arrives is never older than the file. A name has one
-entry; a later intention takes the place of an earlier one, and its place in the queue.
+It is an SQLite database. Only intentions are stored, never contents: which file to send, or to
+delete in the service. The content is read from the file when it is sent, so what arrives is never
+older than the file. Each name has one entry; a later intention replaces an earlier one and goes to
+the end of the queue.
 
 - An entry is written with ``synchronous = FULL`` before anything is sent, so it survives kill -9
-  and a power cut. It goes when the service has confirmed every part.
-- Whoever takes an entry holds it for a minute. If its process dies, the entry is due again; the
-  parts that were confirmed are remembered with it, and are not sent twice.
-- ``delivered`` remembers what the service holds of which file, and by which ids. It is how changed
-  and deleted files are told from those that need nothing: a name in it without a file is a
-  tombstone to be.
+  and a power cut. It is removed when the service has confirmed every part.
+- An entry that is taken is reserved for a minute. If the process dies, the entry is due again; the
+  parts that were confirmed are stored with it, and are not sent twice.
+- The table ``delivered`` records which files the service has, in which state and under which ids.
+  So changed and deleted files are found: a name in it without a file must be deleted in the
+  service.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ CREATE TABLE delivered (
 
 
 class Intent(StrEnum):
-    """What is to be done over there."""
+    """What is to be done in the service."""
 
     SEND = "send"
     DELETE = "delete"
@@ -70,8 +71,8 @@ class QueuedFile:
 
     Attributes:
         id: its number; later ones are larger.
-        attempts: how often it, or one that it took the place of, was taken; this time included.
-        sent_digest: the state of the file of which ``sent`` are parts; empty when nothing was sent.
+        attempts: how often it, or an entry that it replaced, was taken; this time included.
+        sent_digest: the state of the file that ``sent`` are parts of; empty if nothing was sent.
         sent: ids of the parts that the service has confirmed, in order.
     """
 
@@ -95,8 +96,9 @@ class Delivered:
 class ServiceOutbox:
     """The queue and the record of one service. Thread-safe, and several processes may share it.
 
-    Every method raises StoreError when the file cannot be used. It is never begun anew, because it
-    knows what was deleted. ``clock`` gives seconds since the epoch, which processes share.
+    Every method raises StoreError if the file cannot be used. A damaged file is never replaced by
+    an empty one, because it records what was deleted. ``clock`` gives seconds since the epoch,
+    which processes share.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
@@ -125,7 +127,8 @@ class ServiceOutbox:
                 )
 
     def take(self, stores: Collection[str]) -> QueuedFile | None:
-        """The oldest entry that is due, held for a minute; None when there is none."""
+        """The oldest entry that is due, which is then reserved for a minute; None if there is
+        none."""
         with self._file.transaction() as db:
             now = self._clock()
             row = db.execute(
@@ -143,7 +146,8 @@ class ServiceOutbox:
         return QueuedFile(number, store, name, Intent(intent), attempts, digest, _ids(sent))
 
     def note_sent(self, entry: QueuedFile, digest: str, ids: Sequence[int]) -> None:
-        """Remember parts that the service has confirmed, and hold the entry for another minute."""
+        """Store the parts that the service has confirmed, and reserve the entry for another
+        minute."""
         with self._file.transaction() as db:
             db.execute(
                 "UPDATE queue SET sent_digest = ?, sent = ?, due = ? WHERE store = ? AND name = ?",
@@ -157,8 +161,8 @@ class ServiceOutbox:
             )
 
     def settle(self, entry: QueuedFile, delivered: Delivered | None) -> None:
-        """Done: record what the service holds now (None: nothing) and let the entry go, unless it
-        was replaced meanwhile."""
+        """The entry is done: record what the service has now (None: nothing) and remove the entry,
+        unless another one has replaced it meanwhile."""
         key = entry.store, entry.name
         with self._file.transaction() as db:
             db.execute("DELETE FROM queue WHERE id = ?", (entry.id,))
@@ -173,7 +177,7 @@ class ServiceOutbox:
                 db.execute("INSERT INTO delivered VALUES (?, ?, ?, ?)", row)
 
     def postpone(self, entry: QueuedFile, fault: str) -> None:
-        """Not done: due again after 2, 4, 8 ... seconds, an hour at most."""
+        """The entry failed: it is due again after 2, 4, 8 ... seconds, at most an hour."""
         delay = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** min(entry.attempts - 1, 20))
         with self._file.transaction() as db:
             db.execute(
@@ -182,7 +186,7 @@ class ServiceOutbox:
             )
 
     def make_due(self, stores: Collection[str]) -> None:
-        """Let every entry that was postponed be taken at once; those that are held stay so."""
+        """Make every postponed entry due now; entries that are reserved stay so."""
         with self._file.transaction() as db:
             db.execute(
                 f"UPDATE queue SET due = ? WHERE store IN ({placeholders(len(stores))})"  # noqa: S608 - only placeholders
@@ -191,12 +195,12 @@ class ServiceOutbox:
             )
 
     def delivered(self, stores: Collection[str]) -> dict[tuple[str, str], Delivered]:
-        """By store and name, what the service holds."""
+        """By store and name, what the service has."""
         rows = self._rows("SELECT store, name, digest, ids FROM delivered", stores)
         return {(store, name): Delivered(digest, _ids(ids)) for store, name, digest, ids in rows}
 
     def held(self, store: str, name: str) -> Delivered:
-        """What the service holds of one file; nothing has an empty digest."""
+        """What the service has of one file; an empty digest means nothing."""
         with self._file.turn() as db:
             row = db.execute(
                 "SELECT digest, ids FROM delivered WHERE store = ? AND name = ?", (store, name)
@@ -204,12 +208,12 @@ class ServiceOutbox:
         return Delivered("", ()) if row is None else Delivered(row[0], _ids(row[1]))
 
     def lose(self, stores: Collection[str]) -> None:
-        """Forget what the service holds: it was wiped."""
+        """Delete the record of what the service has, because the service was wiped."""
         with self._file.transaction() as db:
             db.executemany("DELETE FROM delivered WHERE store = ?", [(store,) for store in stores])
 
     def queued(self, stores: Collection[str]) -> dict[tuple[str, str], Intent]:
-        """By store and name, what waits."""
+        """By store and name, the intentions that wait."""
         rows = self._rows("SELECT store, name, intent FROM queue", stores)
         return {(store, name): Intent(intent) for store, name, intent in rows}
 

@@ -1,15 +1,15 @@
-"""What a memory store asks of its database, whichever engine it is.
+"""The interface between the memory store and its database, which is SQLite or PostgreSQL.
 
-Both engines, SQLite and PostgreSQL, keep the same tables. The store's statements are written once,
-in the SQL that both understand, with ``?`` for each value. What differs is behind these protocols:
-transactions, the search for words, and the vectors (``item_vectors``).
+Both engines have the same tables. The store's statements are written once, in the SQL that both
+understand, with ``?`` for each value. The differences are behind these protocols: transactions, the
+search for words, and the vectors (``item_vectors``).
 
-Rows never change what they hold: saving an item again removes its row and adds a new one, and row
-numbers are never used twice. So whatever is derived from a row (its words, its vector) is either
+A row never changes its content: to save an item again removes its row and adds a new one, and row
+numbers are never used twice. So data that is derived from a row (its words, its vector) is either
 right or belongs to a row that is gone; it can never be out of date.
 
-A space is where the items of one layer and one stored scope lie. Everything that is searched is
-kept by space, so a search reads the spaces that its scope sees and touches no other row.
+A space contains the items of one layer and one stored scope. Everything that is searched is stored
+by space, so a search reads only the rows of the spaces that its scope sees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 
 class Rows(Protocol):
-    """What a statement gave."""
+    """The result of a statement."""
 
     def fetchone(self) -> Any: ...
 
@@ -36,13 +36,13 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WordMatch:
-    """Which rows of ``items`` hold some terms, as parts of a statement.
+    """Parts of a statement that finds the rows of ``items`` with some terms.
 
     Attributes:
-        rows: a query of the rows alone, which reads no item.
-        items: what stands after FROM to read their items too, with the condition.
-        newest: how to order these by age, the newest first.
-        values: of either.
+        rows: a query for the row numbers alone, which reads no item.
+        items: the text after FROM for a query that reads the items, with the condition.
+        newest: the text after ORDER BY that puts the newest of them first.
+        values: the bound values of ``rows`` and of ``items``.
     """
 
     rows: str
@@ -59,20 +59,20 @@ class Connection(Protocol):
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> object: ...
 
     def numbers(self, sql: str, values: Sequence[Any] = ()) -> NDArray[np.int64]:
-        """The rows that a query gives in its column ``row``, in its order; many at little cost."""
+        """The values of the column ``row`` of a query, in its order; quick for many rows."""
         ...
 
     def match(
         self, spaces: Sequence[int], terms: Sequence[str], *, every: bool = False
     ) -> WordMatch:
-        """The rows of some spaces, one at least, that hold one of the terms, or every one."""
+        """Matches the rows of some spaces (at least one) that contain one of the terms, or all."""
         ...
 
 
 class Database(Protocol):
     """A database with the tables of a memory store. Thread-safe.
 
-    Every error of the engine is told as a ``StoreError`` that names the database.
+    Every error of the engine is raised as a ``StoreError`` that names the database.
 
     Attributes:
         read_only: whether it can only be read; then ``writing`` raises ``StoreError``.
@@ -102,24 +102,25 @@ class Database(Protocol):
 
 
 ROWS_A_STATEMENT: Final = 500
-"""Rows that one statement names at most; both engines bound its values."""
+"""Rows that one statement names at most, because both engines bound the number of values."""
 
 T = TypeVar("T")
 
 
 def batched(rows: Sequence[T]) -> Iterator[Sequence[T]]:
-    """The rows in parts that a statement can name."""
+    """The rows in batches that are small enough for one statement."""
     for start in range(0, len(rows), ROWS_A_STATEMENT):
         yield rows[start : start + ROWS_A_STATEMENT]
 
 
 def placeholders(count: int) -> str:
-    """So many placeholders for values of an ``IN``; for none, one that nothing is equal to."""
+    """The placeholders for ``count`` values of an ``IN``; for 0 it is ``NULL``, which matches
+    nothing."""
     return ",".join(itertools.repeat("?", count)) or "NULL"
 
 
 def next_generation(db: Connection) -> int:
-    """Count a write, inside its transaction."""
+    """Raise the store's generation, inside the transaction of a write; returns the new one."""
     ((generation,),) = db.execute(
         "UPDATE memory_store SET generation = generation + 1 RETURNING generation"
     ).fetchall()

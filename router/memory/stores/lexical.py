@@ -1,10 +1,10 @@
-"""Search by words: the engine finds the rows, BM25 over the visible spaces scores them.
+"""Search by words: the database finds candidates, and BM25 over the visible spaces scores them.
 
-FTS5's own ``bm25`` counts over the whole table, so its scores in one scope would change with what
-others save in theirs, and PostgreSQL has none. Both read every row that holds a word, so a common
-word makes them slow. So the engine only finds candidates, by the rare words of the query, as many
-as match a bounded number of rows. These are scored with all the words, by statistics of the visible
-spaces alone.
+FTS5's own ``bm25`` uses statistics of the whole table, so scores in one scope would change with
+what others save in theirs; PostgreSQL has no BM25. Both read every row that contains a word, so a
+common word makes them slow. Therefore the database only finds candidates, by those rare words of
+the query that match a bounded number of rows. The candidates are scored with all words, by
+statistics of the visible spaces only.
 
 A term is indexed together with the number of its space (``7:deploy``), so that a search reads
 nothing of other spaces. Terms are stems, made here for both the index and the query.
@@ -25,15 +25,15 @@ from router.memory.texts.words import content_terms
 from router.text import stems
 
 MATCHES: Final = 1_500
-"""Rows that the engine reads for the rare words of a query."""
+"""Rows that the database reads for the rare words of a query, at most."""
 CANDIDATES: Final = 60
-"""Rows that are scored at least, when so many match."""
+"""Rows that are scored at least, if so many match."""
 NARROW: Final = 500
-"""A filter that leaves so few rows is answered by reading them all."""
+"""If at most so many rows pass a filter, all of them are scored."""
 CHECKED_ROWS: Final = 240
-"""Rows that are checked against a wide filter at a time."""
+"""Rows that are checked against a wider filter at a time."""
 MAX_QUERY_TERMS: Final = 32
-"""The rarest ones; a long request has more words than it has points."""
+"""Terms of a query that are used, the rarest first: of a long request few words matter."""
 MAX_TERM_CHARACTERS: Final = 64
 
 
@@ -43,13 +43,13 @@ def index_terms(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The different terms to look for; function words only when there is nothing else."""
+    """The different terms of a query; function words only if there are no others."""
     return list(dict.fromkeys(term[:MAX_TERM_CHARACTERS] for term in content_terms(text)))
 
 
 def indexed(space: int, terms: Iterable[str]) -> str:
-    """Terms as the text of a row. Each stands between spaces of its own, so that a term's count is
-    the count of a substring."""
+    """The terms as the text of a row. Each has a blank on both sides, so that its number of
+    occurrences is the number of occurrences of a substring."""
     return "".join(f" {space}:{term} " for term in terms)
 
 
@@ -61,7 +61,7 @@ def find_by_words(
     limit: int,
     where: Filter,
 ) -> dict[int, float]:
-    """Rows with their BM25, best first; only rows that hold a word of the text."""
+    """The rows that contain a word of the text, with their BM25, best first."""
     frequency = _document_frequencies(db, spaces, query_terms(text))
     terms = sorted(frequency, key=lambda term: frequency[term])[:MAX_QUERY_TERMS]
     if not terms:
@@ -78,7 +78,7 @@ def find_by_words(
 def _document_frequencies(
     db: Connection, spaces: Sequence[Space], terms: Sequence[str]
 ) -> dict[str, int]:
-    """In how many items each term stands; terms that stand in none are left out."""
+    """The number of items that contain each term; terms that are in none are left out."""
     return dict(
         db.execute(
             f"SELECT term, sum(items) FROM terms WHERE space IN ({placeholders(len(spaces))}) "  # noqa: S608
@@ -96,7 +96,7 @@ def _candidates(
     limit: int,
     where: Filter,
 ) -> list[int]:
-    """The best rows by the rare terms; where these are few, also the newest with a common one."""
+    """The best rows by the rare terms; if these are too few, also the newest with a common term."""
     matches = 0
     rare: list[str] = []
     common: list[str] = []

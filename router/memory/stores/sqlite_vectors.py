@@ -1,10 +1,10 @@
-"""Search by meaning beside SQLite: exact, over one matrix in memory for each space.
+"""Search by meaning for SQLite: exact, over one matrix in memory for each space.
 
-The database holds every vector. The matrices are read before the first search, because reading one
-takes longer than a layer may; they follow the writes of all processes: new rows are added, and
-removed ones are taken out. Comparing a query with 100,000 vectors of 256 dimensions takes 17 ms on
-one core. Chroma's approximate index took 2 ms on a quiet machine, but 55 ms among other work, where
-this took 18 for 30,000 rows.
+The database contains every vector. The matrices are loaded before the first search, because that
+takes longer than the deadline of a layer. They follow the writes of all processes: new rows are
+added, and removed ones are taken out. Comparing a query with 100,000 vectors of 256 dimensions
+takes 17 ms on one core. Chroma's approximate index took 2 ms on a quiet machine, but 55 ms among
+other work, where this took 18 for 30,000 rows.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from router.memory.texts.questions import MAX_QUESTIONS
 from router.retrieval.encoders import Encoder
 
 FILTERED_ROWS: Final = 1_000
-"""Items that pass a filter are compared by meaning up to so many, the newest of them."""
+"""Of the items that pass a filter, only the newest are compared by meaning, so many at most."""
 MATRIX_BYTES: Final = 512 * 2**20
-"""Memory for matrices; the least recently searched are read again from the database."""
+"""Memory for matrices. The least recently used are dropped, and read again when they are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class SqliteVectors(ItemVectors):
                 latest = f"SELECT {self.WIDTH} FROM vectors ORDER BY row DESC LIMIT 1"  # noqa: S608
                 (width,) = db.execute(latest).fetchone() or (0,)
                 for space in owned_spaces(db, Scope()):
-                    if self._matrices.currsize < MATRIX_BYTES // 2:  # what follows stays beside it
+                    if self._matrices.currsize < MATRIX_BYTES // 2:  # leave room for new rows
                         self._matrix(db, space, width)
             self._is_prepared = True
 
@@ -99,13 +99,13 @@ class SqliteVectors(ItemVectors):
         limit: int,
         where: Filter,
     ) -> dict[int, float]:
-        """Of a filter that leaves more than ``FILTERED_ROWS`` rows, the newest are compared."""
+        """If more than ``FILTERED_ROWS`` rows pass the filter, only the newest are compared."""
         found: dict[int, float] = {}
         for space in spaces:
             matrix = self._matrix(db, space, len(vector))
             if not len(matrix.rows):
                 continue
-            # One thread: those of BLAS wait for each other when other work wants the cores.
+            # ``vecdot`` uses one thread: threads of BLAS wait for each other on busy cores.
             rows, similarity = matrix.rows, np.vecdot(matrix.vectors, vector)
             if where:
                 chosen = np.isin(rows, newest_rows(db, [space], where, FILTERED_ROWS))
@@ -136,7 +136,7 @@ class SqliteVectors(ItemVectors):
 
 
 def _current(db: Connection, space: Space, known: _Matrix) -> _Matrix:
-    """The matrix of a space, made out of what an earlier look read."""
+    """The matrix of a space as it is now, made from an earlier one."""
     width = known.vectors.shape[1]
     of_width = f"space = ? AND {SqliteVectors.WIDTH} = ?"
     if known.written >= space.removed or not len(known.rows):  # there can only be new rows
@@ -145,7 +145,7 @@ def _current(db: Connection, space: Space, known: _Matrix) -> _Matrix:
             (space.id, width, int(known.rows.max(initial=0))),
         )
         return known.with_rows(_matrix_of(added, width), space.written)
-    # Of any width, for their index tells that without a look at each vector.
+    # Rows of any width: the index alone can answer that, without reading the vectors.
     listed = db.execute("SELECT row FROM vectors WHERE space = ?", (space.id,)).fetchall()
     present = np.array(listed, dtype=np.int64).reshape(-1)
     kept = np.isin(known.rows, present)

@@ -1,10 +1,10 @@
-"""BM25: how well texts hold the words of a query, among each other. All of memory counts it here.
+"""BM25, for all of memory: a score for how well a text matches the words of a query.
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with
-Lucene's IDF, which is never negative: a word that all texts hold still counts a little. The places
-differ in where the counts come from: the store reads them from SQLite (``stores/lexical.py``),
-memory files are indexed as they come and go (``TextIndex``), and what several layers found is
-ranked by its own statistics (``BM25.shares``).
+Lucene's IDF, which is never negative: a word that is in all texts still counts a little. It is used
+in three places, with counts of different origin: the store reads them from the database
+(``stores/lexical.py``), memory files have an index in memory (``TextIndex``), and the items that
+several layers found are ranked by their own statistics (``BM25.shares``).
 
 Skills are ranked elsewhere (``router/retrieval/lexical.py``): six weighted fields, as arrays.
 """
@@ -25,24 +25,23 @@ TITLE_WEIGHT: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class BM25:
-    """The formula's two constants: ``k1``, above 0, says how late repeating a word stops to count,
-    and ``b``, in [0, 1], how much the length of a text counts."""
+    """The two constants of the formula: the larger ``k1`` (above 0), the more a repeated word
+    counts; the larger ``b`` (in [0, 1]), the more a long text loses."""
 
     k1: float
     b: float
 
     def length_norm(self, length: int, mean: float) -> float:
-        """What the counts of a text are divided by; 1 at the mean length."""
+        """The divisor for the counts of a text; 1 at the mean length."""
         return 1 - self.b + self.b * length / mean
 
     def gain(self, frequency: float) -> float:
-        """What a normalised count adds to a score, times the word's IDF; in [0, k1 + 1)."""
+        """The score of a normalised count, before it is multiplied by the IDF; in [0, k1 + 1)."""
         return frequency * (self.k1 + 1) / (frequency + self.k1)
 
     def shares(self, terms: Iterable[str], contents: Sequence[str]) -> list[float]:
-        """The score of each content among these contents, which were all found for the query, as a
-        share of what a content could reach; in [0, 1). The terms are stems; repeating one changes
-        nothing."""
+        """The score of each content, with the statistics of these contents, divided by the highest
+        score that is possible; in [0, 1). The terms are stems; repeated ones count once."""
         texts = [words_of(content) for content in contents]
         bags = [text.bag for text in texts]
         lengths = [text.length for text in texts]
@@ -61,24 +60,24 @@ class BM25:
 
 TEXTBOOK: Final = BM25(1.2, 0.75)
 MEMORIES: Final = BM25(0.8, 0.4)
-"""Memories are short: repeating a word in one says little, and a longer one is no weaker."""
+"""For memories, which are short: a repeated word says little, and length hardly matters."""
 
 
 def idf(holders: int, texts: int) -> float:
-    """The weight of a word that so many of the texts hold, above 0."""
+    """The weight of a word that is in ``holders`` of the texts, above 0."""
     return math.log1p((texts - holders + 0.5) / (holders + 0.5))
 
 
 def mean_length(total: int, texts: int) -> float:
-    """Words of a text in the mean; at least 1, because it is divided by."""
+    """The mean number of words of a text; at least 1, because it is used as a divisor."""
     return max(total / texts, 1.0) if texts else 1.0
 
 
 class TextIndex:
-    """Texts by id, which come and go. Holds counts of stems, never the texts. Not thread-safe.
+    """An index of texts by id. It contains counts of stems, never the texts. Not thread-safe.
 
-    A text's title is a second field (BM25F): its words count as that many more occurrences, so that
-    a name helps and never decides.
+    The title of a text is a second field (BM25F): a word of it counts as ``TITLE_WEIGHT`` further
+    occurrences, so that a name helps but does not decide.
     """
 
     def __init__(self) -> None:
@@ -100,7 +99,7 @@ class TextIndex:
         self._total_length += in_text.total()
 
     def remove(self, key: str) -> None:
-        """Forget a text; unknown ones are forgotten already."""
+        """Remove a text; an unknown id is ignored."""
         for term in self._terms.pop(key, ()):
             holders = self._postings[term]
             del holders[key]

@@ -1,4 +1,4 @@
-"""What the two stores agree on about a memory's text: how it is compared, shown and named."""
+"""Functions for the texts of memories that files and layers share: comparing, showing, naming."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NAME_WORDS: Final = 6
 
 
 def readable(text: str) -> str:
-    """The text with each control character shown as U+FFFD. Files and services are not ours to
-    refuse because somebody pasted the output of a terminal."""
+    """The text with U+FFFD for each control character. Texts of files and services are accepted
+    with them, because somebody may have pasted the output of a terminal."""
     return CONTROL.sub("\ufffd", text)
 
 
@@ -31,14 +31,13 @@ def content_key(text: str) -> str:
     and two memories must never be taken for one.
     """
     normal = " ".join(composed(text).split())
-    # What cannot be stored is refused elsewhere, with the reason.
+    # Lone surrogates are accepted here; ``check_text`` refuses them when the text is stored.
     return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def without_copies(items: Iterable[MemoryItem]) -> dict[str, MemoryItem]:
-    """The items in order, by content key: of each content the first, with the provenance of all.
-
-    Provenance of an item that has none is its layer and id.
+    """The items in order, by content key: for each content the first item, with the provenance of
+    all items with this content. An item without provenance has its layer and id instead.
     """
     found: dict[str, MemoryItem] = {}
     for item in items:
@@ -57,12 +56,12 @@ def _origins(item: MemoryItem) -> tuple[str, ...]:
 
 
 def memory_digest(content: str, tags: Sequence[str]) -> str:
-    """What changes when a memory's content or tags do."""
+    """A digest of a memory's content and tags."""
     return hashlib.sha256("\0".join((content_key(content), *tags)).encode()).hexdigest()
 
 
 def title_of(content: str) -> str:
-    """The first line that says something, without Markdown's signs, 1 to 150 characters."""
+    """The first line with text, without Markdown's signs, 1 to 150 characters."""
     for line in content.splitlines():
         title = " ".join(line.strip(" \t#*_>`-").split())
         if title:
@@ -71,8 +70,7 @@ def title_of(content: str) -> str:
 
 
 def name_from(content: str) -> str:
-    """A name for a memory that was given none: the first words of its title that mean something,
-    else its digest."""
+    """A name for a memory without one: the first content words of its title, else its digest."""
     words = [word for word in tokens(title_of(content)) if word not in STOPWORDS]
     kept = [re.sub(r"[^\w]", "", word) for word in words][:_NAME_WORDS]
     name = "-".join(word for word in kept if word)[:60].strip("-")

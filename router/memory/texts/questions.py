@@ -1,11 +1,11 @@
-"""Questions that a memory answers, in other words than its own.
+"""Saved questions: questions that a memory answers, in other words than its own.
 
-People ask for a memory in words that it does not hold: "What am I allergic to?" for "Hazelnuts make
-my throat swell." What lies between is knowledge, and whoever saves a memory has it. So an item may
-bring questions, as its attribute ``questions``. They are found by words and by meaning as its
-content is, and of the content and the questions the one that fits best decides what the item is
-worth (``recall/relevance.py``). They are never an answer themselves. What replaces an item answers
-its questions from then on.
+People ask for a memory in words that it does not contain: "What am I allergic to?" for "Hazelnuts
+make my throat swell." To connect the two takes knowledge, which whoever saves the memory has. So an
+item may have questions, in its attribute ``questions``. The item is found by them, by words and by
+meaning, as by its content; the best of content and questions decides how relevant it is
+(``recall/relevance.py``). They are never shown as an answer. An item that replaces another one
+inherits its questions.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ MAX_QUESTIONS: Final = 5
 MAX_QUESTION_CHARACTERS: Final = 300
 
 
-def checked_questions(given: object) -> tuple[str, ...]:
-    """Questions as they are stored; a text holds one a line, and its empty lines none.
+def checked_questions(value: object) -> tuple[str, ...]:
+    """Questions as they are stored. A text is split into lines, and empty lines are left out.
 
     Raises:
         InvalidRequest: they are no texts, or too many or too long.
     """
-    listed: object = given
-    if isinstance(given, str):
-        listed = [line for line in given.splitlines() if line and not line.isspace()]
+    listed: object = value
+    if isinstance(value, str):
+        listed = [line for line in value.splitlines() if line and not line.isspace()]
     if not isinstance(listed, Sequence):
-        raise InvalidRequest(f"questions: expected a list of texts, not {given!r:.100}")
+        raise InvalidRequest(f"questions: expected a list of texts, not {value!r:.100}")
     for question in listed:
         check_text("questions", question, MAX_QUESTION_CHARACTERS)
     questions = tuple(dict.fromkeys(" ".join(question.split()) for question in listed))
@@ -42,32 +42,33 @@ def checked_questions(given: object) -> tuple[str, ...]:
     return questions
 
 
-def kept_questions(given: AttributeValue) -> AttributeValue:
-    """The attribute as it is stored: as questions if they are some, else as it was given, because
-    who wrote it may mean something else by it."""
+def kept_questions(value: AttributeValue) -> AttributeValue:
+    """The attribute ``questions`` as it is stored. A value that cannot be questions is kept as it
+    is, because its writer may mean something else by this name."""
     try:
-        return checked_questions(given)
+        return checked_questions(value)
     except InvalidRequest:
-        return given
+        return value
 
 
 def questions_of(item: MemoryItem) -> tuple[str, ...]:
-    """The questions that an item brings."""
+    """The saved questions of an item."""
     return texts_of("", item.attributes)[1:]
 
 
 def inheriting(item: MemoryItem, replaced: Iterable[MemoryItem]) -> MemoryItem:
-    """The item with the questions of what it replaces, unless it brings some itself."""
-    asked = dict.fromkeys(question for old in replaced for question in questions_of(old))
-    if not asked or QUESTIONS in item.attributes:
+    """The item with the questions of the items that it replaces, unless it has some itself."""
+    inherited = dict.fromkeys(question for old in replaced for question in questions_of(old))
+    if not inherited or QUESTIONS in item.attributes:
         return item
-    return replace(item, attributes={**item.attributes, QUESTIONS: tuple(asked)[:MAX_QUESTIONS]})
+    questions = tuple(inherited)[:MAX_QUESTIONS]
+    return replace(item, attributes={**item.attributes, QUESTIONS: questions})
 
 
 def texts_of(content: str, attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """All texts that an item is found and judged by: its content, then its questions. A layer of
-    anyone's may mean something else by the attribute: what is no list of texts is none, and of a
-    list count the first ``MAX_QUESTIONS``, where they could be stored as questions."""
+    """All texts by which an item is found and judged: its content, then its questions. A layer that
+    somebody added may use the attribute for something else. So a value that is not a list is
+    ignored, and of a list only valid questions among the first ``MAX_QUESTIONS`` count."""
     questions = attributes.get(QUESTIONS, ())
     if not isinstance(questions, tuple | list):
         return (content,)

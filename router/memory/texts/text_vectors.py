@@ -1,8 +1,8 @@
-"""The vectors of texts, so that none is encoded twice in a while.
+"""A cache of the vectors of texts, so that the same text is not encoded again soon.
 
-An encoder may fail on one text, such as one that is too long for its model, and then gives nothing
-for those beside it either. A batch that it fails on is halved until that text is found, unless that
-takes long: an encoder that hangs would be waited for several times.
+An encoder may fail on one text, for example because it is too long for the model, and then gives no
+vectors for the rest of the batch either. Such a batch is halved until the text is found. That is
+given up if it takes long, because an encoder that hangs would be waited for several times.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 PROBE: Final = "memory"
-"""A text that every encoder takes. One that fails on it is down."""
+"""A text that every encoder can encode. An encoder that fails on it is down."""
 PATIENCE_SECONDS: Final = 20.0
-"""How long a text that the encoder fails on is looked for; what hangs takes longer to fail."""
+"""How long to look for the text that the encoder fails on; an encoder that hangs takes longer."""
 MAX_TEXTS: Final = 4_096
-"""Vectors that are kept: 1 KB each with the bundled encoder, and their texts, which are queries
-and texts of one chunk."""
+"""Vectors in the cache: 1 KB each with the bundled encoder, and their texts, which are queries and
+texts of at most one chunk."""
 
 
 class TextVectors:
-    """The vectors that one encoder makes of texts; the latest are kept. As safe in threads as the
-    encoder. ``width`` is how many numbers they have; 0 before the first one. It changes when
-    another model takes the name of the encoder's."""
+    """The vectors of texts by one encoder; the latest are cached. Threads may share it if they may
+    share the encoder. ``width`` is the number of dimensions; 0 before the first vector. It changes
+    if another model gets the name of the encoder's model."""
 
     def __init__(
         self, encoder: Encoder, *, monotonic: Callable[[], float] = time.monotonic
@@ -67,7 +67,7 @@ class TextVectors:
         if new:
             made = dict(zip(new, self.made(new), strict=True))
             if any(len(vector) != self.width for vector in known.values()):
-                return self.of(texts)  # those that were known are of an earlier model
+                return self.of(texts)  # the cached ones are of an earlier model
             nothing = np.zeros(self.width, dtype=np.float32)
             known |= {text: nothing if row is None else row for text, row in made.items()}
             self.keep((text, known[text]) for text in new)
@@ -76,8 +76,8 @@ class TextVectors:
     def made(
         self, texts: Sequence[str], until: float | None = None
     ) -> list[NDArray[np.float32] | None]:
-        """Vectors that the encoder makes now; None for a text that it fails on twice, by itself.
-        Raises EncoderError if it fails on any text, or still fails ``until`` then."""
+        """Vectors that the encoder makes now; None for a text that it fails on twice, alone. Raises
+        EncoderError if it fails on every text, or if the time ``until`` is over."""
         until = self._monotonic() + PATIENCE_SECONDS if until is None else until
         try:
             return [*self._encoded(texts)]
@@ -95,7 +95,7 @@ class TextVectors:
             return [None]
 
     def keep(self, vectors: Iterable[tuple[str, NDArray[np.float32]]]) -> None:
-        """Take over vectors that this encoder made of texts before, such as stored ones."""
+        """Put vectors into the cache that this encoder made before, such as stored ones."""
         with self._lock:
             width = self.width
             self._kept.update(

@@ -12,12 +12,13 @@ from router.memory.texts.chunking import CHUNK_CHARACTERS
 from router.text import STOPWORDS, stems_of, tokens, word_set
 
 _KEPT: Final = 4_096
-"""Short texts whose words are kept; about 3 KB each."""
+"""Short texts whose words are cached; about 3 KB each."""
 _ASKING: Final = word_set(
     "remind remember recall forgot forget forgotten tell know knows before after "
     "summarize summarise describe explain"
 )
-"""Words of asking, such as "remind me of", and of order in time: no part of what is asked for."""
+"""Words of asking, such as in "remind me of", and of order in time. They are no part of the
+subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +32,23 @@ class TextWords:
 
 
 def words_of(text: str) -> TextWords:
-    """The words of a text; those of short texts are kept for the next time."""
+    """The words of a text; those of short texts are cached."""
     return _kept(text) if len(text) <= CHUNK_CHARACTERS else _split(text)
 
 
 def content_words(text: str) -> list[str]:
-    """The words of a text in order without function words and words of asking; without function
-    words alone, or all of them, if there are no others."""
-    return _telling(tokens(text))
+    """The words of a text in order, without function words and words of asking. If nothing is left,
+    words of asking are included; if still nothing is left, all words."""
+    return _content_of(tokens(text))
 
 
-def _telling(words: list[str]) -> list[str]:
-    telling = [word for word in words if word not in STOPWORDS]
-    return [word for word in telling if word not in _ASKING] or telling or words
+def _content_of(words: list[str]) -> list[str]:
+    content = [word for word in words if word not in STOPWORDS]
+    return [word for word in content if word not in _ASKING] or content or words
 
 
 def content_terms(text: str) -> list[str]:
-    """The different stems of the content words: what to look for."""
+    """The different stems of the content words, for a search."""
     return list(dict.fromkeys(stems_of(content_words(text))))
 
 
@@ -55,7 +56,7 @@ def _split(text: str) -> TextWords:
     words = tokens(text)
     stemmed = stems_of(words)
     stem_of = dict(zip(words, stemmed, strict=True))
-    terms = dict.fromkeys(stem_of[word] for word in _telling(words))
+    terms = dict.fromkeys(stem_of[word] for word in _content_of(words))
     return TextWords(tuple(terms), Counter(stemmed), len(words))
 
 

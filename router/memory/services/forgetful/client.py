@@ -1,13 +1,13 @@
-"""The memory service beside the files: when it is asked, and what its answers are worth.
+"""A client for the memory service Forgetful: it decides when to ask it, and ranks its answers.
 
-Every call is evidence of how the service is. One that fails, or is late, puts it behind a breaker
-for 30 seconds; then one trial decides. So a dead service costs one caller its patience and the
-others nothing, and no call is made only to see whether another could be.
+If a call fails or is late, a circuit breaker stops further calls for 30 seconds; then one trial
+call decides. So only one caller has to wait for a service that is down. A successful call shows
+that the service is up, so no extra call is needed to find out.
 
-Forgetful gives the best matches but sorts them by importance, and older versions say no similarity.
-So answers are ordered anew: by the service's similarity where it gives one for each, else by the
-cosine of the local encoder and the share of the query's words that stand in the memory. Contents of
-more than 2,000 characters travel in parts, which come back as one.
+Forgetful gives the best matches but sorts them by importance, and older versions give no
+similarity. So the answers are ordered again: by the service's similarity if all of them have one,
+else by the cosine of the local encoder and the share of the query's words that are in the memory.
+Contents of more than 2,000 characters are sent in parts, which become one item again.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ if TYPE_CHECKING:
 
 LAYER: Final = "forgetful"
 FRESH_SECONDS: Final = 30.0
-"""How long it is remembered that the service is up, or down."""
+"""How long the service counts as up after a success, and as down after a failure."""
 COSINE_SHARE: Final = 0.7
-"""Of a memory's score, against the share of the query's words; without similarities only."""
+"""The weight of the cosine in a score; the rest is the share of the query's words. Only used if the
+service gives no similarities."""
 _MAX_KEYWORDS: Final = 10
 
 T = TypeVar("T")
@@ -68,17 +69,17 @@ def connect_service(
 
 
 class Forgetful:
-    """A memory service that may be slow, dead or silent about its scores. Belongs to one loop.
+    """A memory service that may be slow, down, or give no scores. Belongs to one event loop.
 
-    Every call raises MemoryServiceError when the service fails, is late, or is left alone after a
-    failure.
+    Every call raises MemoryServiceError if the service fails, is late, or is not asked because of
+    an earlier failure.
 
     Args:
         service: the connection; ``aclose`` closes it.
-        encoder: a local one, for services that give no similarity; None means words alone.
+        encoder: a local one, for services that give no similarity; without it only words count.
         clock: monotonic seconds.
-        probe_seconds: how long ``probe`` waits for an answer; all else waits as long as the
-            service itself, if not told otherwise.
+        probe_seconds: how long ``probe`` waits for an answer. Other calls have the timeout of
+            ``service``, unless the caller gives another one.
     """
 
     def __init__(
@@ -98,8 +99,8 @@ class Forgetful:
         self._fault = ""
 
     async def probe(self) -> str | None:
-        """Why the service cannot be used now; None when it can. What is known from any call of the
-        last 30 seconds is not asked again."""
+        """Why the service cannot be used now; None if it can. After a call in the last 30 seconds
+        its result is used, and nothing is sent."""
         age = self._clock() - self._answered_at
         if age < FRESH_SECONDS and self._breaker.state is BreakerState.CLOSED:
             return None
@@ -118,8 +119,8 @@ class Forgetful:
         Their attributes are ``title``, ``importance``, ``remote_ids`` and, if they were made from a
         file, ``file`` and ``store``.
         """
-        asked = min(MAX_K, 2 * k)  # parts of one file become one item
-        found = await self._call(self._service.search(query, k=asked), within_seconds)
+        parts = min(MAX_K, 2 * k)  # parts of one file become one item
+        found = await self._call(self._service.search(query, k=parts), within_seconds)
         scores, kind = await self._scores(query, found)
         memories = [match.memory for match in found]
         ranked = sorted(zip(scores, memories, strict=True), key=lambda pair: -pair[0])
@@ -148,11 +149,12 @@ class Forgetful:
     async def obsolete(
         self, memory_id: int, *, of: tuple[str, str], reason: str, superseded_by: int | None
     ) -> bool:
-        """Delete a memory, as far as the service does; whether it was there, and ours.
+        """Mark a memory as obsolete, which is how the service deletes; returns whether that was
+        done.
 
-        The service's numbers begin anew when it is wiped, so before anything is changed its
-        ``source_url`` must say that it was made from this file (store and name). One that is gone,
-        or somebody else's, is left alone.
+        Ids are used again after the service was wiped. So first its ``source_url`` must say that
+        the memory was made from this file (store and name). A memory of another origin is not
+        changed.
         """
         found = await self._ours(memory_id, of)
         if found is None or found.is_obsolete:
@@ -183,11 +185,11 @@ class Forgetful:
         *,
         memory_may_be_at_fault: bool = False,
     ) -> T:
-        """The result of one call. After a failure the service is left alone for a while.
+        """The result of one call. After a failure the service is not asked for a while.
 
         Args:
-            memory_may_be_at_fault: the failure may be due to this one memory; so a failure does
-                not count when the service answers a probe.
+            memory_may_be_at_fault: this one memory may be the reason of a failure, so a failure
+                does not count if the service answers a probe.
         """
         call = self._breaker.try_call()
         if call is None:
@@ -213,7 +215,7 @@ class Forgetful:
             return result
 
     async def _answers(self) -> bool:
-        """Whether the service answers something else just now."""
+        """Whether the service answers a probe now."""
         try:
             await within(self._service.probe(), self.probe_seconds)
         except MemoryServiceError:
@@ -236,7 +238,7 @@ class Forgetful:
         ], ScoreKind.FUSED
 
     async def _cosines(self, query: str, texts: Sequence[str]) -> list[float] | None:
-        """Of each text with the query; None without an encoder that works."""
+        """The cosine of each text with the query; None without an encoder, or if it fails."""
         encoder = self._encoder
         if encoder is None:
             return None
@@ -256,7 +258,8 @@ class Forgetful:
 def new_memories(
     name: str, *, store: str, digest: str, content: str, tags: Sequence[str]
 ) -> list[NewMemory]:
-    """A file's memory in parts that the service takes, cut between paragraphs or sentences."""
+    """The content of a file in parts that the service accepts, cut between paragraphs or
+    sentences."""
     pieces = split(content, limit=MAX_CONTENT)
     made = []
     for number, piece in enumerate(pieces, start=1):
@@ -275,7 +278,8 @@ def new_memories(
 
 
 def _items(ranked: Sequence[tuple[float, RemoteMemory]], kind: ScoreKind) -> list[MemoryItem]:
-    """One item a memory or a file, in the order and with the score of its best part."""
+    """One item for each memory, or for each file, in the order and with the score of its best
+    part."""
     groups: dict[object, list[tuple[float, RemoteMemory]]] = {}
     for score, memory in ranked:
         origin = memory.origin
