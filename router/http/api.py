@@ -1,4 +1,5 @@
-"""What the endpoints of the HTTP API work on: the use cases, the callers and the bounds."""
+"""The objects that all endpoints of the HTTP API share: the use cases, the callers and the
+limits."""
 
 from __future__ import annotations
 
@@ -30,11 +31,11 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class Api:
-    """What the endpoints work on. Belongs to one event loop.
+    """The objects that all endpoints share. Belongs to one event loop.
 
     Attributes:
-        happened: the router's events, told in the next round of the event loop. By then the answer
-            of a single request has been written, so that it does not wait for what counts them.
+        happened: the router's events, emitted in the next round of the event loop. By then the
+            answer of a single request has been written, so it does not wait for metrics and spans.
     """
 
     def __init__(
@@ -77,23 +78,25 @@ class Api:
         router.events.subscribe(self._tell_later)
 
     def is_from_sibling(self, request: Request) -> bool:
-        """Whether another worker of this server asks."""
+        """Whether a request is from another worker of this server."""
         return self.siblings is not None and self.siblings.is_one(request.headers)
 
     async def answer_of_sibling(
-        self, request: Request, decision: str, given: Mapping[str, Any] | None
+        self, request: Request, decision: str, arguments: Mapping[str, Any] | None
     ) -> Response | None:
-        """What another worker says about a decision that this one does not know; None where nobody
-        else does. A worker that is asked by another one asks nobody."""
+        """The answer of another worker about a decision that this one does not know; None if no
+        other knows it. A request from another worker is never passed on."""
         if self.siblings is None or decision in self.decisions or self.is_from_sibling(request):
             return None
         path = request.scope["path"]
-        return await self.siblings.ask(request.method, path, request.headers, given)
+        return await self.siblings.ask(request.method, path, request.headers, arguments)
 
     def guarded(
-        self, handler: Handler, told: Callable[[Exception, Request], Response] = problem_of
+        self,
+        handler: Handler,
+        answer_to_error: Callable[[Exception, Request], Response] = problem_of,
     ) -> Handler:
-        """A handler whose errors are answers, which ``told`` makes of them."""
+        """A handler whose errors become answers, by the function ``answer_to_error``."""
 
         async def handle(request: Request) -> Response:
             try:
@@ -102,17 +105,17 @@ class Api:
             except ClientDisconnect:  # in the middle of its body: nobody reads the answer
                 return Response(status_code=400)
             except Exception as error:  # noqa: BLE001 - a bug is told, too
-                return told(error, request)
+                return answer_to_error(error, request)
 
         return handle
 
     def stop(self) -> None:
-        """Take no more requests and end the streams; what is under way goes on."""
+        """Refuse new requests and end the streams; requests under way go on."""
         self.places.draining = True
         self.events.close()
 
     def ready(self) -> tuple[bool, dict[str, Any]]:
-        """Whether requests are answered at once, and what does not work as it should."""
+        """Whether requests are answered now, and the parts that do not work."""
         catalog = self.service.catalog
         ready = catalog is not None and not (self.places.draining or self.callers.locked_out())
         return ready, {
@@ -123,8 +126,8 @@ class Api:
         }
 
     def _tell_later(self, event: Event) -> None:
-        """Tell an event in the next round of the event loop. A single request is answered in this
-        round, so its answer goes out before anything is counted. Batches and MCP answer later."""
+        """Emit an event in the next round of the event loop. A single request is answered in this
+        round, so its answer is sent before anything is counted. Batches and MCP answer later."""
         here = get_ident() == self._thread
         call = self._loop.call_soon if here else self._loop.call_soon_threadsafe
         call(self.happened.emit, event)

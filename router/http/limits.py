@@ -1,9 +1,9 @@
-"""What one request may cost: the size of its body, as JSON or as a form, and places to be worked
-on. How long a body may take to come is bounded in ``router/web/connections.py``.
+"""Limits of a request: the size of its body, as JSON or as a form, and the number of requests at a
+time. How long a body may take to arrive is bounded in ``router/web/connections.py``.
 
-``Places`` bounds how many requests are worked on and how many wait; whoever comes when all is taken
-is told so at once, which costs nothing. One caller may hold half of the places, so that a busy one
-does not keep the others out.
+``Places`` bounds how many requests are processed and how many wait. A request that finds no place
+is refused at once, which costs nothing. One caller may have half of the places, so that a busy
+caller does not keep out the others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 MAX_FIELDS: Final = 50
 """How many fields a form may have."""
 MAX_ACTIVE: Final = 64
-"""How many requests are worked on at the same time. Cached answers take microseconds, LLM calls
+"""Requests that are processed at the same time. Cached answers take microseconds, LLM calls
 seconds."""
 MAX_WAITING: Final = 1_000
 
@@ -99,7 +99,7 @@ async def read_body(request: Request) -> bytes:
 
 
 class Places:
-    """How many requests are worked on and wait. Belongs to one event loop."""
+    """The places for requests that are processed or wait. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self._gate = asyncio.Semaphore(MAX_ACTIVE)
@@ -108,13 +108,13 @@ class Places:
 
     @property
     def taken(self) -> int:
-        """Requests that are worked on or wait."""
+        """The number of requests that are processed or wait."""
         return self._taken.total()
 
     @contextmanager
     def refusing_when_stopped(self) -> Iterator[None]:
-        """When the time to stop is over, the server cancels the requests that are still under way.
-        Each is then refused with an answer, where it would otherwise end without one.
+        """Answer a request that is cancelled because the server stops. The server cancels requests
+        that are still under way when its time to stop is over; they would end without an answer.
 
         Raises:
             Refused: the block was cancelled because the server is stopping.
@@ -132,7 +132,7 @@ class Places:
         """Hold a place while the block runs.
 
         Raises:
-            Refused: all are taken, the caller has its share of them, or the server is stopping.
+            Refused: all places are taken, or the caller's share of them, or the server is stopping.
         """
         if self.draining:
             raise Refused(503, "the server is stopping", "another one may answer")

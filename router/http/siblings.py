@@ -1,4 +1,4 @@
-"""The other worker processes of one server, for what only one of them knows.
+"""Asks the other worker processes of one server for what only one of them knows.
 
 Answers, caches and evidence are shared through ``state_dir``. The latest decisions and the events
 are not: a worker asks the others for them, over sockets in a folder that only this user can enter.
@@ -21,9 +21,9 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 
 HEADER: Final = "router-worker"
-"""Holds the server's secret where one worker asks another."""
+"""The header with the server's secret, by which a worker knows requests of other workers."""
 SECONDS: Final = 10.0
-"""What an answer of another worker may take."""
+"""How long an answer of another worker may take."""
 RETRY_SECONDS: Final = 1.0
 _SECRET: Final = "secret"  # noqa: S105 - the name of a file
 _PASSED_ON: Final = ("authorization", "x-api-key", "cookie", "hx-request", "host")
@@ -44,7 +44,7 @@ class Siblings:
         self.secret: Final = (folder / _SECRET).read_text(encoding="ascii")
 
     def listen(self) -> socket.socket:
-        """The socket on which the others ask this worker."""
+        """The socket on which this worker answers the others."""
         self._own.unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.bind(str(self._own))
@@ -52,22 +52,22 @@ class Siblings:
         return listening
 
     def is_one(self, headers: Headers) -> bool:
-        """Whether another worker asks."""
+        """Whether a request with these headers is from another worker."""
         shown = headers.get(HEADER, "")
         return hmac.compare_digest(shown.encode("utf-8", "replace"), self.secret.encode())
 
     async def ask(
-        self, method: str, path: str, headers: Headers, given: Mapping[str, Any] | None
+        self, method: str, path: str, headers: Headers, arguments: Mapping[str, Any] | None
     ) -> Response | None:
-        """The answer of the worker that knows what a path is about; None when none does.
+        """The answer of the worker that knows what the path names; None if none does.
 
-        The path is a client's, with its escapes taken out."""
+        The path is that of the client's request, unescaped."""
         passed = {name: headers[name] for name in _PASSED_ON if name in headers}
         for place in self._others:
             async with self._client(place) as client:
                 with suppress(httpx.HTTPError):
                     answer = await client.request(
-                        method, quote(path), json=given, headers={**passed, HEADER: self.secret}
+                        method, quote(path), json=arguments, headers={**passed, HEADER: self.secret}
                     )
                     if answer.status_code != 404:
                         kind = answer.headers.get("content-type", "application/json")

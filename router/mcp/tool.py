@@ -1,8 +1,9 @@
-"""What a tool is: what clients are told of it, how it is called, and how its answer travels.
+"""An MCP tool: how it is advertised, how it is called, and the form of its answer.
 
-Arguments are checked by the pydantic models that the advertised schemas come from. A fault that the
-caller can do something about (bad arguments, an unknown skill, an encoder that is down) is a result
-with ``isError``, which the model reads, and not an error of the protocol, which it does not.
+Arguments are checked by the pydantic models from which the advertised schemas are made. A fault
+that the caller can correct or report (bad arguments, an unknown skill, an encoder that is down) is
+a result with ``isError``, which the model reads, and not an error of the protocol, which the model
+never sees.
 """
 
 from __future__ import annotations
@@ -25,20 +26,21 @@ from router.service.schemas import adapter_of, as_described, input_schema, outpu
 from router.service.shapes import Arguments
 
 MAX_FAULT_CHARACTERS: Final = 2_000
-"""What is wrong with a call may name what was given, which is as long as the caller makes it."""
+"""The longest text of a fault. It may quote an argument, which can have any length."""
 MAX_FAULTS: Final = 5
-"""How many things that are wrong with the arguments are told."""
+"""Faults of the arguments that are named, at most."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: what is advertised of it, and what it does with checked arguments.
+    """A tool: its description for clients, and the function that it calls.
 
     Attributes:
-        run: the use case; its signature says what is asked and answered. A ``CallToolResult``
-            travels as it is.
-        text: what a model reads of the answer; None: the structured answer as JSON.
+        run: the use case; its signature gives the types of the arguments and of the answer. A
+            ``CallToolResult`` is sent as it is.
+        text: makes the text that a model reads from the answer; None: the structured answer as
+        JSON.
     """
 
     name: str
@@ -54,7 +56,7 @@ class Tool:
         return shapes_of(self.run)
 
     def advertised(self, schema: dict[str, Any]) -> types.Tool:
-        """The tool as clients see it. One that writes may replace what there was."""
+        """The tool as clients see it. A tool that writes is marked as destructive."""
         answer = self.shapes[1]
         return types.Tool(
             name=self.name,
@@ -71,7 +73,8 @@ class Tool:
         )
 
     def answer(self, arguments: Arguments, found: Any) -> types.CallToolResult:
-        """An answer as it travels: structured, and as the text that a model reads."""
+        """The answer in the form in which it is sent: structured, and as a text that a model
+        reads."""
         if isinstance(found, types.CallToolResult):
             return found
         structured = as_described(arguments, found)
@@ -84,9 +87,9 @@ class Tool:
 
 
 def _output_schema(answer: Any) -> dict[str, Any]:
-    """The schema of an answer, as short as it can be: some clients show it to the model with every
-    request. What the trace of an answer is made of would take half of it, and is for programs,
-    which find it in the API's description."""
+    """The schema of an answer, as short as possible, because some clients show it to the model with
+    every request. The parts of the trace are left out: they would take half of it, and are for
+    programs, which find them in the description of the HTTP API."""
     schema = output_schema(answer)
     if answer is not RoutingResult:
         return schema
@@ -136,5 +139,5 @@ class ToolSet:
 
 
 def _fault(message: str) -> types.CallToolResult:
-    told = types.TextContent(text=message[:MAX_FAULT_CHARACTERS])
-    return types.CallToolResult(content=[told], is_error=True)
+    text = types.TextContent(text=message[:MAX_FAULT_CHARACTERS])
+    return types.CallToolResult(content=[text], is_error=True)

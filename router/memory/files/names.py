@@ -1,9 +1,9 @@
 """Names of memory files, and the patterns that protect or hide some of them.
 
-A name is the path of its file under the folder of memories, without ``.md``: ``auth/login``. It
-comes from outside, so it can never lead out of that folder; and a new one must be a name on every
-system, because projects are shared. Patterns come with the project, which may be a stranger's: one
-that could take exponential time is refused when it is read.
+A name is the path of its file in the folder of memories, without ``.md``: ``auth/login``. It is
+untrusted, so it must not lead out of that folder; and a new one must be valid on every operating
+system, because projects are shared. Patterns come with the project, which may be a stranger's, so a
+pattern that could take exponential time is refused when it is read.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ SUFFIX: Final = ".md"
 GLOBAL: Final = "global"
 MAX_SEGMENTS: Final = 8
 MAX_SEGMENT_BYTES: Final = 200
-"""File systems take 255; a temporary file's name needs the rest."""
+"""File systems allow 255; the name of the temporary file needs the rest."""
 MAX_PATTERNS: Final = 50
 MAX_PATTERN_CHARACTERS: Final = 200
 MAX_REPEATS: Final = 3
-"""Repeats in a pattern: time grows with the length of a name to this power at most."""
+"""Repeats in a pattern, at most: the time to match grows with the length of a name to this
+power."""
 
 NamePatterns: TypeAlias = tuple[re.Pattern[str], ...]
 
@@ -37,7 +38,7 @@ _RESERVED: Final = frozenset(
 
 
 def parse_name(raw: str) -> str:
-    """The name as ids have it: without ``mem:`` and ``.md``, separated by ``/``, in NFC.
+    """The name in the form of an id: without ``mem:`` and ``.md``, separated by ``/``, in NFC.
 
     Raises:
         InvalidRequest: it is empty or over 200 characters, or could lead out of the folder:
@@ -81,7 +82,7 @@ def check_new_name(name: str) -> None:
 
 def checked_patterns(setting: str, patterns: Sequence[str]) -> NamePatterns:
     """Regular expressions that match whole names; at most 50, of at most 200 characters each.
-    ``setting`` is what messages call them.
+    ``setting`` is their name in error messages.
 
     Raises:
         ConfigurationError: one is malformed, or might take exponential time; the message names it.
@@ -113,12 +114,13 @@ _PARTS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[^:)]?|[()|*+?{]
 
 
 def _costly(pattern: str) -> str | None:
-    """Why a pattern might backtrack without end; None when it cannot.
+    """Why a pattern might need exponential time or too much polynomial time; None if it cannot.
 
-    Exponential time needs a repeated group that can match the same text in two ways, and it can
-    only if it holds a repeat or a choice itself. What is left is polynomial in the repeats.
+    Exponential time needs a repeated group that can match the same text in two ways, and a group
+    can do so only if it contains a repeat or a choice. Without such groups the time is polynomial,
+    with the number of repeats as the exponent.
     """
-    open_groups = [False]  # of each, whether it holds a repeat or a choice
+    open_groups = [False]  # for each, whether it contains a repeat or a choice
     closed = False  # whether a group that does has just been closed
     repeats = 0
     previous = ""

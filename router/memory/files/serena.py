@@ -1,13 +1,14 @@
-"""Where Serena keeps a project's memories, and which of them it protects or hides.
+"""Reads from Serena's configuration where a project's memories are, and which are protected or
+hidden.
 
 Serena's own configuration belongs to the user: ``serena_config.yml`` under ``SERENA_HOME`` or
-``~/.serena``. It may lay the folders of all projects elsewhere
+``~/.serena``. It may place the folders of all projects elsewhere
 (``project_serena_folder_location``).
 ``project.yml`` in a project's folder, and ``project.local.yml`` beside it, belong to the project,
 which may be a stranger's: they can protect and hide memories, and nothing else.
 
-A file that cannot be used is a problem to be reported. What it would have protected is not known,
-so nothing is written until it is mended.
+A file that cannot be used is reported. It is not known what it would have protected, so nothing is
+written until it is corrected.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ _IGNORED: Final = "ignored_memory_patterns"
 
 @dataclass(frozen=True, slots=True)
 class SerenaRules:
-    """What Serena's files say about the memories of a project: names that are never written, names
-    that are not there at all, and by file why it cannot be used."""
+    """The rules for the memories of a project: patterns of names that are never written, patterns
+    of names that are treated as absent, and for each file that cannot be used the reason."""
 
     read_only: NamePatterns
     ignored: NamePatterns
@@ -66,7 +67,7 @@ class Serena:
         self._rules = SerenaRules((), (), {})
 
     def rules(self) -> SerenaRules:
-        """What the files say now; they are read again only when one has changed."""
+        """The rules as they are now; the files are read again only if one has changed."""
         stamps = tuple(_stamp(file) for file in self._files)
         if stamps != self._stamps:
             self._rules, self._stamps = self._read(), stamps
@@ -81,7 +82,7 @@ class Serena:
                 read[file] = _values(file)
             except ConfigurationError as error:
                 problems[file] = str(error)
-        # What a person sets for himself in project.local.yml takes the place of what all share.
+        # A person's own values in project.local.yml replace the shared ones in project.yml.
         project = read.get(shared, {}) | read.get(local, {})
         patterns: dict[str, NamePatterns] = {_READ_ONLY: (), _IGNORED: ()}
         for file, values in ((own, read.get(own, {})), (shared, project)):
@@ -130,8 +131,8 @@ def _texts(name: str, value: object) -> list[str]:
 
 
 def _folder(location: object, project: Path) -> Path:
-    """Serena's folder of a project: the one that is configured if it exists, else the default one
-    if that exists, else the configured one."""
+    """Serena's folder of a project: the default one if only that exists, else the configured
+    one."""
     default = project / _FOLDER
     if location is None:
         return default

@@ -1,17 +1,18 @@
 """Memories as Serena keeps them: Markdown files under ``<project>/.serena/memories``, and those of
 all projects under ``~/.serena/memories/global``. Serena has no search; this store adds one.
 
-Names are the ids: ``auth/login`` is ``auth/login.md``. The index holds counts of words, never
-texts; before each call the folders are looked through, and only files whose time, size or inode has
+Names are the ids: ``auth/login`` is ``auth/login.md``. The index contains counts of words, never
+texts. Before each call the folders are scanned, and only files whose time, size or inode has
 changed are read again. So whatever Serena, an editor or Git writes is found by the next search.
 
-- Files are a stranger's: their size and number are bounded, one that cannot be read is reported in
-  ``problems`` and left out, and whatever is not a regular file is not opened.
-- Links are followed, as Serena does, such as those of a monorepo to the memories of its parts; but
-  only to what lies in the project (or under the global root): a cloned project must not be able to
-  show the rest of the disk. That holds for the project's root, too, unless the user's own file of
-  Serena lays it elsewhere; the global root may be a link, for it is the user's.
-- A file is written whole or not at all: a temporary file, synchronised, takes the place of the old.
+- Files may be written by strangers: their size and number are bounded, a file that cannot be read
+  is reported in ``problems`` and left out, and only regular files are opened.
+- Symbolic links are followed, as Serena does, for example from a monorepo to the memories of its
+  parts. But they must lead into the project (or the global root), because a cloned project must not
+  be able to show the rest of the disk. That also holds for the project's root, unless the user's
+  own configuration of Serena places it elsewhere. The global root may be a link, because it belongs
+  to the user.
+- A file is written completely or not at all: a temporary file is synchronised and then replaces it.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _LEADS_OUT: Final = "a link that leads out of the project"
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is remembered of a file that has been read."""
+    """A file that has been read, with the digest of its memory."""
 
     found: FoundFile
     digest: str
@@ -71,9 +72,9 @@ class FilesSnapshot:
     """All memories of a store at one moment.
 
     Attributes:
-        digests: by name, a digest of what a memory says and its tags; None if it cannot be read.
-        whole: the roots that were seen in full. A name that is missing under another may well
-            exist: its folder is not there, cannot be read, or holds too much.
+        digests: by name, a digest of a memory's content and tags; None if it cannot be read.
+        whole: the roots that could be read completely. A name that is missing in another root may
+            still exist, because a folder is absent, cannot be read, or has too many files.
     """
 
     digests: Mapping[str, str | None]
@@ -87,9 +88,9 @@ class FileStore:
     Args:
         project: the project's folder.
         serena_home: Serena's own folder; None means that of ``SERENA_HOME``, else ``~/.serena``.
-        read_only: regular expressions of whole names that are never written, beside those of
-            Serena's own files.
-        ignored: the same of names that are not there at all.
+        read_only: regular expressions for whole names that are never written, in addition to those
+            in Serena's own files.
+        ignored: regular expressions for whole names that are treated as absent.
 
     Raises:
         ConfigurationError: a pattern is malformed or could take exponential time.
@@ -123,8 +124,8 @@ class FileStore:
 
     @property
     def generation(self) -> int:
-        """A number that rises with every change of a memory, whoever makes it; this looks through
-        the folders."""
+        """A number that rises with every change of a memory, by any program; to find out, the
+        folders are scanned."""
         with self._lock:
             self._refresh()
             return self._generation
@@ -134,7 +135,7 @@ class FileStore:
         return self._global if name.startswith(f"{GLOBAL}/") else self._project
 
     def problems(self) -> tuple[str, ...]:
-        """What is left out of every answer, and why, in sentences."""
+        """What is left out of every answer, with the reason, in sentences."""
         with self._lock:
             self._refresh()
             unread = {found.path: why for found, why in self._unread.values()}
@@ -162,7 +163,7 @@ class FileStore:
         for found, name, score in places:
             if len(items) == k:
                 break
-            with suppress(Unreadable):  # changed since: the next call will see how
+            with suppress(Unreadable):  # it has changed since; the next call reads it again
                 items.append(
                     to_item(name, found, read_text(found.path)).scored(score, ScoreKind.BM25)
                 )
@@ -172,8 +173,8 @@ class FileStore:
         """One memory.
 
         Raises:
-            InvalidRequest: it is no name.
-            UnknownMemory: no file that can be read has it; it suggests similar ones.
+            InvalidRequest: it is not a valid name.
+            UnknownMemory: no readable file has it; the error suggests similar names.
         """
         name = parse_name(name)
         with self._lock:
@@ -226,7 +227,7 @@ class FileStore:
                 raise StoreError(path, f"memory {name!r} cannot be deleted: {error}") from error
 
     def snapshot(self) -> FilesSnapshot:
-        """What there is now, in order of the names."""
+        """All memories as they are now, in the order of their names."""
         with self._lock:
             self._refresh()
             digests: dict[str, str | None] = dict.fromkeys(self._unread)
@@ -234,8 +235,8 @@ class FileStore:
             return FilesSnapshot(dict(sorted(digests.items())), frozenset(self._whole))
 
     def check_writable(self, name: str) -> None:
-        """Raise ReadOnlyMemory if a pattern protects or hides the name, or if what Serena's files
-        protect cannot be known."""
+        """Raise ReadOnlyMemory if a pattern protects or hides the name, or if a file of Serena
+        cannot be used, so that it is not known what it protects."""
         rules = self._serena.rules()
         if self._is_ignored(name, rules):
             raise ReadOnlyMemory(f"memory {name!r} is hidden by ignored_memory_patterns")
@@ -248,7 +249,7 @@ class FileStore:
         return matches(self._ignored + rules.ignored, name)
 
     def _current(self, name: str) -> _Known | None:
-        """What is known of a name; the folders are looked through only if its file has changed."""
+        """The known file of a name; the folders are scanned only if the file has changed."""
         known = self._known.get(name)
         if known is not None:
             with suppress(OSError):
@@ -341,7 +342,7 @@ class FileStore:
                     self._problems[path] = "names in it would mean the global memories"
                     continue
                 if entry.name.startswith("."):
-                    if not entry.name.endswith(".tmp"):  # those are being written
+                    if not entry.name.endswith(".tmp"):  # a file that is being written
                         self._problems[path] = "its name begins with a dot"
                     continue
                 try:
@@ -349,7 +350,7 @@ class FileStore:
                     real = path.resolve() if entry.is_symlink() else None
                 except OSError as error:
                     why = error.strerror or str(error)
-                    if entry.is_symlink():  # what it would lead to is no memory
+                    if entry.is_symlink():  # a broken link; no memory is missing because of it
                         self._problems[path] = why
                     elif not isinstance(error, FileNotFoundError):  # deleted just now
                         self._miss(root, path, why)
@@ -373,6 +374,6 @@ class FileStore:
                         self._problems[path] = str(error)
 
     def _miss(self, root: Path, path: Path, why: str) -> None:
-        """Note that a root could not be seen in full."""
+        """Note that a root could not be read completely."""
         self._whole.discard(root)
         self._problems[path] = why

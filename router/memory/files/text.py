@@ -1,8 +1,8 @@
-"""One memory file: what its text says, and writing it whole.
+"""Reads and writes one memory file.
 
-A file is what Serena and people read, so there is no header in it. Tags are the last line, after an
-empty one: ``Tags: auth, login``. Whoever reads the file understands it, and so do we when somebody
-else has written it.
+Serena and people read the file, so it has no header. Tags are its last line, after an empty one:
+``Tags: auth, login``. Every reader understands that, and it is also read as tags if somebody else
+has written it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ _TAGS: Final = re.compile(r"(?:\n\n|\r\n\r\n)Tags:[ \t]*([^\r\n]+?)[ \t]*(?:\r?\
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file as the folder shows it; ``stamp`` begins with its time of change in nanoseconds."""
+    """A file that a scan has found; ``stamp`` begins with its time of change in nanoseconds, and
+    differs between two versions of the file."""
 
     path: Path
     stamp: tuple[int, ...]
 
 
 def stamp_of(info: os.stat_result) -> tuple[int, ...]:
-    # The time of the last change of the entry tells when a file has become readable.
+    # ``st_ctime_ns`` also changes with the permissions, when a file becomes readable.
     return info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino
 
 
