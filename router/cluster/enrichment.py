@@ -54,7 +54,7 @@ class SharedEnrichment:
         self._manager: SkillManager | None = None
         self._put: dict[str, Enrichment] = {}  # what Redis has of this process, by digest
         self._asked: set[str] = set()  # digests that were looked for
-        self._of_others: dict[str, Enrichment] = {}
+        self._peer_enrichments: dict[str, Enrichment] = {}
         self._turn = asyncio.Lock()
         self._background = BackgroundTasks(_log)
         self.follower = Follower(
@@ -100,7 +100,7 @@ class SharedEnrichment:
             for skill in catalog.skills.values()
             if skill.enrichment is not None
             and skill.enrichment.digest == skill.digest
-            and skill.enrichment != self._of_others.get(skill.digest)
+            and skill.enrichment != self._peer_enrichments.get(skill.digest)
             and skill.enrichment != self._put.get(skill.digest)
         }
         lines = [(digest, one.to_line().encode("utf-8", "replace")) for digest, one in news.items()]
@@ -123,7 +123,7 @@ class SharedEnrichment:
             for skill in catalog.routable
             if skill.enrichment is None
             or skill.enrichment_is_stale
-            or skill.enrichment == self._of_others.get(skill.digest)
+            or skill.enrichment == self._peer_enrichments.get(skill.digest)
         }
         self._asked &= lacking.keys()
         wanted = [digest for digest in lacking if digest not in self._asked]
@@ -134,9 +134,9 @@ class SharedEnrichment:
         self._asked.update(wanted)
         lines = [(lacking[digest], line) for digest, line in found.items() if line]
         read = await in_thread(lambda: _parsed(catalog, lines)) if lines else {}
-        peer_enrichments = {d: e for d, e in self._of_others.items() if d in lacking} | read
-        if peer_enrichments != self._of_others:
-            self._of_others = peer_enrichments
+        peer_enrichments = {d: e for d, e in self._peer_enrichments.items() if d in lacking} | read
+        if peer_enrichments != self._peer_enrichments:
+            self._peer_enrichments = peer_enrichments
             await manager.use_enrichments(peer_enrichments)
 
     async def _read(self, digests: Iterable[str]) -> list[bytes]:

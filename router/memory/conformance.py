@@ -1,7 +1,7 @@
-"""A conformance suite for memory layers, for whoever writes one.
+"""A conformance suite for memory layers, for authors of layers.
 
-It is part of the package because a plug-in's author has the package and not its tests. It needs
-no test library; pytest collects it from a subclass whose name begins with ``Test``:
+It is part of the package because the author of a plug-in has the package and not its tests. It
+needs no test library; pytest collects it from a subclass whose name begins with ``Test``:
 
     class TestMyLayer(LayerConformance):
         async def make_layer(self) -> AnyLayer:
@@ -10,8 +10,8 @@ no test library; pytest collects it from a subclass whose name begins with ``Tes
         async def fill(self, layer: AnyLayer, items: Sequence[MemoryItem]) -> None:
             await layer.add(items)
 
-It serves layers that are asked on the event loop and layers that block; the latter are asked in a
-thread, as the router does.
+It tests layers that run on the event loop and layers that block; the latter are called in a thread,
+as by the router.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from router.memory.model import (
 from router.text import STOPWORDS, tokens
 
 NOW: Final = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
-"""When the suite asks; its items are from the days before."""
+"""The time of the suite's queries; its items are from the days before."""
 OWN: Final = Scope(user="ada", project="engine", session="monday")
-"""In whose name the suite asks."""
+"""The scope of the suite's queries."""
 CANARY: Final = "zanzibar"
-"""Stands in the items of others, and must never stand in an answer."""
+"""A word in the items of other scopes, which must never be in an answer."""
 TEXTS: Final = (
     "a",
     "?",
@@ -71,7 +71,8 @@ _Suite = TypeVar("_Suite", bound="LayerConformance")
 def _over_a_fresh_layer(
     check: Callable[[_Suite, AnyLayer], Awaitable[None]],
 ) -> Callable[[_Suite], None]:
-    """Makes a test of a check: without arguments but the suite, and on an event loop of its own."""
+    """Makes a test method of a check: it makes a layer, runs the check on an event loop of its own,
+    and closes the layer."""
 
     def test(suite: _Suite) -> None:
         async def run() -> None:
@@ -88,8 +89,8 @@ def _over_a_fresh_layer(
 
 
 class LayerConformance:
-    """Says whether a layer does what it must. Each ``test_`` method raises ``AssertionError`` with
-    the reason when it does not.
+    """Tests whether a layer keeps the rules of ``MemoryLayer``. Each ``test_`` method raises
+    ``AssertionError`` with the reason if it does not.
 
     Attributes:
         computes: the layer answers with items of its own making, such as counts. What it was
@@ -103,18 +104,18 @@ class LayerConformance:
         raise NotImplementedError
 
     async def fill(self, layer: AnyLayer, items: Sequence[MemoryItem]) -> None:
-        """Store items, which bear the layer's name and differ in their ids.
+        """Store items, which have the layer's name and different ids.
 
-        A layer that keeps only some scopes may leave the others out.
+        A layer that stores items of some scopes only may ignore the others.
         """
         raise NotImplementedError
 
     async def close(self, layer: AnyLayer) -> None:
-        """Release what the layer holds."""
+        """Close the layer and release its resources."""
 
     @_over_a_fresh_layer
     async def test_its_spec_says_what_it_is(self, layer: AnyLayer) -> None:
-        """The classifier reads it, and reports name the layer by it."""
+        """The classifier reads the spec, and reports use its name."""
         spec = layer.spec
         _must(isinstance(spec, LayerSpec), "the spec is no LayerSpec")
         _must(spec.name.strip() != "", "the spec has no name")
@@ -124,13 +125,13 @@ class LayerConformance:
 
     @_over_a_fresh_layer
     async def test_an_empty_layer_gives_an_empty_answer(self, layer: AnyLayer) -> None:
-        """Nothing to find is no error."""
+        """An empty layer gives an empty answer, and no error."""
         found = await _ask(layer, "how do we deploy the service?", k=5)
         _must(self.computes or not found, f"an empty layer answers {_ids(found)}")
 
     @_over_a_fresh_layer
     async def test_what_is_stored_is_found(self, layer: AnyLayer) -> None:
-        """By its own words."""
+        """Stored items are found by their own words."""
         await self.fill(layer, _items(layer, OWN, 3))
         found = await _ask(layer, "how do we deploy the service?", k=5)
         _must(self.computes or len(found) == 3, f"3 items are stored, {len(found)} found")
@@ -139,7 +140,7 @@ class LayerConformance:
 
     @_over_a_fresh_layer
     async def test_an_answer_has_at_most_k_items(self, layer: AnyLayer) -> None:
-        """For every ``k`` from 1."""
+        """An answer has at most ``k`` items, for every ``k`` from 1."""
         await self.fill(layer, _items(layer, OWN, 12))
         for k in (1, 2, 5, 50):
             found = await _ask(layer, "how do we deploy the service?", k=k)
@@ -154,7 +155,7 @@ class LayerConformance:
 
     @_over_a_fresh_layer
     async def test_nothing_of_another_scope_is_found(self, layer: AnyLayer) -> None:
-        """Whoever asks, for whatever."""
+        """No query of any scope finds an item that the scope does not see."""
         for number, scope in enumerate(_SCOPES):
             text = f"deploy the service {_canary(scope)}"
             item = _item(layer, scope, f"foreign-{number}", text)
@@ -171,7 +172,7 @@ class LayerConformance:
 
     @_over_a_fresh_layer
     async def test_the_scope_is_applied_before_the_best_are_taken(self, layer: AnyLayer) -> None:
-        """Better matches of others must not crowd out one's own."""
+        """Better matches in other scopes must not keep out items that the query sees."""
         others = Scope(user="bob", project="loom", session="friday")
         crowd = [_item(layer, others, f"crowd-{n}", f"deploy the service: {n}") for n in range(60)]
         await self.fill(layer, crowd)
@@ -181,14 +182,15 @@ class LayerConformance:
 
     @_over_a_fresh_layer
     async def test_any_text_is_accepted(self, layer: AnyLayer) -> None:
-        """Any language, quotes, operators; 1 to 2,000 characters."""
+        """Queries of any language, with quotes or operators, of 1 to 2,000 characters, are
+        answered."""
         await self.fill(layer, _items(layer, OWN, 5))
         for text in TEXTS:
             _must_be_ranked(await _ask(layer, text, k=3), text)
 
     @_over_a_fresh_layer
     async def test_searching_changes_nothing(self, layer: AnyLayer) -> None:
-        """The same question has the same answer."""
+        """The same query has the same answer."""
         await self.fill(layer, _items(layer, OWN, 6))
         text = "how do we deploy the service?"
         first = await _ask(layer, text, k=4)
@@ -197,7 +199,7 @@ class LayerConformance:
 
     @_over_a_fresh_layer
     async def test_it_may_be_asked_many_things_at_once(self, layer: AnyLayer) -> None:
-        """Requests overlap."""
+        """Queries at the same time have the same answers as one after the other."""
         await self.fill(layer, _items(layer, OWN, 12))
         texts = [f"deploy step {n}" for n in range(12)]
         alone = [_ids(await _ask(layer, text, k=3)) for text in texts]
@@ -214,7 +216,7 @@ _SCOPES: Final = tuple(
 
 
 def _canary(scope: Scope) -> str:
-    """A word that only items of this scope hold."""
+    """A word that is only in items of this scope."""
     parts = (scope.user, scope.project, scope.session)
     return CANARY + "".join(part or "all" for part in parts) + CANARY
 

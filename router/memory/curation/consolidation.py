@@ -27,7 +27,7 @@ from router.memory.recall.updates import (
     SUPERSEDED_BY,
     updates_among,
 )
-from router.memory.stores.rows import TASKS
+from router.memory.stores.rows import TASK_LAYER
 from router.memory.texts.words import words_of
 
 COMPARED: Final = 500
@@ -62,7 +62,7 @@ def proposals_for(items: Iterable[MemoryItem], now: datetime) -> Iterator[Propos
         if SUPERSEDED_BY not in item.attributes:
             groups[item.layer, item.scope].append(item)
     for (layer, _), group in groups.items():
-        if layer == TASKS:
+        if layer == TASK_LAYER:
             yield from _stale(group, now)
         if layer in LASTING_LAYERS:
             yield from _among(group[:COMPARED])

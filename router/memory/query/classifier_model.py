@@ -1,8 +1,8 @@
-"""The learned part of the classifier: how likely a query asks for each kind of thing.
+"""The trained model of the classifier: the probability of each kind of query.
 
-A multinomial logistic regression over a query's cues and its vector. The weights lie beside this
-file; ``benchmarks/classifier_training.py`` makes them. They belong to the bundled encoder, whatever
-encoder the rest of the router is told to use.
+It is a multinomial logistic regression over a query's cues and its vector. The weights are in a
+file beside this one; ``benchmarks/classifier_training.py`` makes them. They were trained with the
+bundled encoder, which is always used here, even if the rest of the router uses another one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class QueryKind(NamedTuple):
 
 
 NOTHING: Final = QueryKind(None, ())
-"""Nothing that any memory could answer: thanks, sums, nonsense, a poem."""
+"""A query that no memory can answer: thanks, sums, nonsense, a poem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class ClassifierModel:
 
     Attributes:
         kinds: what the columns of the weights stand for.
-        vocabulary: the row of each cue that it knows.
+        vocabulary: the row of each known cue.
         cue_weights: shape (cues, kinds).
         vector_weights: shape (dimensions, kinds).
         constants: shape (kinds,).
-        confidence: slope and intercept of the log-odds that the likeliest layer is right, over
-            those of its share.
+        confidence: slope and intercept of a calibration: from the log-odds of the likeliest layer's
+            share to the log-odds that this layer is right.
     """
 
     kinds: tuple[QueryKind, ...]

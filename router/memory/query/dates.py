@@ -1,10 +1,12 @@
-"""One date in a text: "8 May 2023", "yesterday", "the first week of May", "Q3", "over Easter".
+"""Reads single dates in a text: "8 May 2023", "yesterday", "the first week of May", "Q3", "over
+Easter".
 
-A phrase counts only when it can be nothing else: "may" is a month after "in" or with a year, never
-in "may I"; "march" never in "march on"; "update", "second" and "date picker" never are about time.
+A phrase counts only if it can mean nothing else: "may" is a month after "in" or with a year, but
+not in "may I"; "march" is none in "march on"; "update", "second" and "date picker" are never about
+time.
 
-Here is what forms a date has; ``periods.py`` says which stretch of the calendar each of them means.
-Of a longer time there are pieces: "late last month", "mid-July".
+This module has the forms in which dates are written, also parts of longer periods ("late last
+month", "mid-July"); ``periods.py`` computes which period of the calendar each of them means.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ class Expression:
     """A phrase about time.
 
     Attributes:
-        period: what it means.
-        span: where it stands: ``text[start:end]``, its preposition included.
+        period: the period that it means.
+        span: its start and end in the text, with its preposition.
     """
 
     period: Period
@@ -67,7 +69,7 @@ class Form:
         return re.compile(rf"(?:{self.pattern}){_ENDS}", re.IGNORECASE)
 
     def at(self, text: str, start: int, reference: ReferenceTime) -> Expression | None:
-        """What begins at a place of the text, in this form."""
+        """The expression of this form that begins at ``start``; None if there is none."""
         match = self._compiled.match(text, start)
         period = match and checked(self.read, match, reference)
         return Expression(period, match.span()) if match and period else None
@@ -79,7 +81,7 @@ _ENDS: Final = r"(?![\w/]|[.-]\w)"
 
 
 def checked(read: Callable[P, Period | None], *args: P.args, **kwargs: P.kwargs) -> Period | None:
-    """What is read, if it is a time at all."""
+    """The period that ``read`` gives; None if the calendar has no such time."""
     try:
         period = read(*args, **kwargs)
     except (ValueError, OverflowError):  # 31 February, or a year that the calendar does not have
@@ -131,7 +133,7 @@ _PARTS: Final = {"morning": (5, 12), "afternoon": (12, 18), "evening": (18, 24),
 """Hours of the day from midnight; a night ends in the morning."""
 _WHOLE_DAY: Final = (0, 24)
 _LATELY: Final = timedelta(days=7)
-"""How far "recently" reaches."""
+"""How far "recently" reaches back."""
 NUMBER_WORDS: Final = "|".join(_NUMBERS)
 
 _MONTH: Final = rf"(?:{'|'.join(_MONTHS)}|sept?|jan|feb|mar|apr|jun|jul|aug|oct|nov|dec)"

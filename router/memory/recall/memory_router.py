@@ -43,7 +43,7 @@ from router.memory.recall.answers import (
 )
 from router.memory.recall.gather import THREADS_AT_A_TIME, Gatherer
 from router.memory.recall.weights import LayerWeights
-from router.memory.stores.rows import TASKS
+from router.memory.stores.rows import TASK_LAYER
 from router.result import LayerChoice
 from router.text import normalise
 
@@ -286,7 +286,7 @@ class MemoryRouter:
             wanted = {name: primary.get(name, further.get(name, 1.0)) for name in named}
             return self._weighed(wanted, classification.types), ()
         if asks_for_tasks(layer_query):
-            primary = {TASKS: 1.0} | primary
+            primary = {TASK_LAYER: 1.0} | primary
         primary = {name: weight for name, weight in primary.items() if name in self.specs}
         lightest = min(primary.values(), default=1.0)
         wanted = primary | {

@@ -1,7 +1,7 @@
-"""What was found for one query: how relevant each item is, and in which order the items are given.
+"""The pool of items found for one query: how relevant each is, and in which order they are given.
 
-* **Relevance.** That of an item's text is a probability (``relevance.py``). What its layer and its
-  time say is added to the log-odds.
+* **Relevance.** The relevance of an item's text is a probability (``relevance.py``). To its
+  log-odds is added what the item's layer and time say (``_adjusted_relevance``).
 * **Confidence** of an answer is the relevance of its most relevant item. Combining several (1 minus
   the product of the doubts) would need independent errors; one model judges all of them, and ten
   unrelated items of 0.07 each would pass for an answer.
@@ -68,7 +68,7 @@ from router.memory.recall.updates import (
     valid_item,
 )
 from router.memory.stores.graph import relations_away, states_relation
-from router.memory.stores.rows import TASKS
+from router.memory.stores.rows import TASK_LAYER
 from router.memory.texts.contents import without_copies
 from router.memory.texts.words import words_of
 from router.numeric import log_odds, logistic
@@ -140,7 +140,7 @@ DECAY_DAYS_AFTER: Final = 14.0
 """Days before and after a period at which ``closeness`` has fallen to 1/e. An event is mostly saved
 in the weeks after it, and hardly ever before."""
 EVENT_LAYERS: Final = frozenset({"episodic", "session"})
-TRANSIENT_LAYERS: Final = EVENT_LAYERS | {TASKS}
+TRANSIENT_LAYERS: Final = EVENT_LAYERS | {TASK_LAYER}
 LISTING_LAYERS: Final = TRANSIENT_LAYERS | {"governance", COUNTING_LAYER}
 """Built-in layers that list everything of a period or a kind; the others give the nearest items."""
 SIMILARITY_WEIGHT: Final = 0.75
@@ -186,7 +186,7 @@ class Pool:
             self._note_plans(reports, self._future_period)
         layers, weight = LISTING_LAYERS, None
         if self._asks_for_tasks:
-            layers, weight = frozenset({TASKS}), 1.0
+            layers, weight = frozenset({TASK_LAYER}), 1.0
         elif self._asked_kind is not None:
             layers, weight = frozenset({self._asked_kind}), KIND_WEIGHT
         elif self._names_subject or not is_first:
@@ -417,7 +417,7 @@ class Pool:
             evidence += IN_PERIOD_EVIDENCE * near * (not self._asks_for_tasks)
         if period is not None and item.layer in LASTING_LAYERS and self._names_the_time(item):
             evidence += NAMES_TIME_EVIDENCE
-        if self._asks_when and item.layer == TASKS and "due" not in item.attributes:
+        if self._asks_when and item.layer == TASK_LAYER and "due" not in item.attributes:
             evidence += TELLS_NO_TIME_EVIDENCE
         if evidence:
             relevance = logistic(log_odds(relevance) + evidence)

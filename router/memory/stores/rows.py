@@ -29,7 +29,7 @@ from router.plain_json import ReadOnly
 
 REQUIRED_SCOPE: Final[Mapping[str, str]] = {"user": "user", "project": "project"}
 """Layers whose items must have a user (or a project) in their scope."""
-TASKS: Final = "prospective"
+TASK_LAYER: Final = "prospective"
 """The layer whose items have a status."""
 NAMED_ATTRIBUTES: Final = ("title", "entity", "relations", "actor", "action", "subject")
 """Attributes whose words are indexed, in addition to the content and the questions."""
@@ -63,7 +63,7 @@ def checked(item: MemoryItem) -> MemoryItem:
             f"attributes and provenance: {size:,} characters; at most {MAX_CONTENT_CHARACTERS:,}"
         )
     attributes = dict(item.attributes)
-    if item.layer == TASKS and "status" in attributes:
+    if item.layer == TASK_LAYER and "status" in attributes:
         attributes["status"] = TaskStatus.parse(attributes["status"]).value
     if "expires_at" in attributes:
         expires = _seconds(moment_of("attributes.expires_at", attributes["expires_at"]))
@@ -103,7 +103,7 @@ class Draft:
         """Check and prepare an item; raises as ``checked``."""
         item = checked(item)
         status: str | None = None
-        if item.layer == TASKS:
+        if item.layer == TASK_LAYER:
             parsed = TaskStatus.parse(item.attributes.get("status", TaskStatus.OPEN))
             status = TaskStatus.OPEN.value if parsed.is_open else parsed.value
         due = item.attributes.get("due")
