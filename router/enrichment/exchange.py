@@ -1,8 +1,8 @@
-"""Questions and answers as JSON Lines, for those who have no key: any agent can answer them.
+"""Questions and answers as JSON Lines, for users without an API key: any agent can answer them.
 
-A question is ``{"skill", "digest", "instructions", "document", "schema"}``: what a model would have
-been sent. An answer is a line as ``enrichment.jsonl`` has it: ``{"skill", "digest", "requests",
-"near_misses", "model"}``. Whoever answers is trusted no more than a model.
+A question is ``{"skill", "digest", "instructions", "document", "schema"}``, which is what a model
+would get. An answer is a line as in ``enrichment.jsonl``: ``{"skill", "digest", "requests",
+"near_misses", "model"}``. Answers are trusted no more than those of a model.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def questions(catalog: Catalog, names: Iterable[str] | None = None) -> Iterator[
 
 
 LINE: Final = "line "
-"""How a line of answers is named that cannot be used. The name of a skill has no space."""
+"""The beginning of the name, in reports, of a line that cannot be used. No skill's name has a
+space."""
 
 
 def take_answers(
@@ -46,7 +47,7 @@ def take_answers(
     source: Path,
     file: Path | None,
 ) -> EnrichmentReport:
-    """Filter answers and write down what is worth keeping.
+    """Filter answers and write the useful part to the files of enrichments.
 
     Args:
         source: where they come from, for reports.

@@ -1,9 +1,9 @@
-"""The files that enrichments are written to: which one for which skill, and how.
+"""Writes enrichments to files, and decides which file is for which skill.
 
-A line is appended as soon as a skill's answer is there, so what was paid for survives Ctrl-C and a
-crash, and the next run goes on behind it. When a run is over, lines that a later one has replaced
-are taken out. Lines that the router cannot read stay: they may be of another program.
-A file that cannot be written raises ``StoreError``.
+A line is appended as soon as there is an answer about a skill, so answers that were paid for
+survive Ctrl-C and a crash, and the next run continues after them. When a run is over, lines that a
+later line has replaced are deleted. Lines that the router cannot read stay: they may be of another
+program. If a file cannot be written, ``StoreError`` is raised.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def append(path: Path, enrichment: Enrichment) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab+", buffering=0) as file:
             line = enrichment.to_line().encode("utf-8", "replace")
-            if file.tell():  # what a crash has left unfinished must not swallow this line
+            if file.tell():  # begin a new line even if a crash has left an unfinished one
                 file.seek(-1, os.SEEK_END)
                 line = line if file.read(1) == b"\n" else b"\n" + line
             file.write(line)
@@ -73,7 +73,8 @@ def append(path: Path, enrichment: Enrichment) -> None:
 
 
 def drop_replaced(path: Path) -> None:
-    """Take out the lines whose skill has a later one, in one step; the others stay as they are."""
+    """Delete the lines of skills that have a later line, in one step; the others are not
+    changed."""
     try:
         lines = path.read_bytes().splitlines(keepends=True)
         names = [_skill_of(line) for line in lines]

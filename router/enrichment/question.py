@@ -1,7 +1,8 @@
 """The question to a model about one skill, and the strict reading of its answer.
 
-One question holds the text of one skill, as JSON data beside fixed instructions, and its answer is
-taken for that skill whatever it says. So the text of one skill never writes requests for another.
+A question contains the text of one skill only, as JSON data beside fixed instructions, and the
+answer is used for that skill only, whatever it says. So the text of one skill cannot cause requests
+for another.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _SCHEMA: Final = object_schema(
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written for one skill, before anything is left out."""
+    """The texts that a model wrote for one skill, before they are filtered."""
 
     requests: tuple[str, ...]
     near_misses: tuple[str, ...] = ()

@@ -1,13 +1,13 @@
-"""Which written requests are worth keeping.
+"""Filters the requests that an LLM wrote for a skill.
 
-A request is left out in these cases: it is empty or too long; the skill, or another one, has it
-already; it tells the router what to do; or it is clearly nearer to the description of another skill
-than to that of its own.
+A request is left out if it is empty or too long; if the skill or another one has it already; if it
+tells the router what to do; or if it is clearly nearer to the description of another skill than to
+that of its own.
 
 Why "clearly": requests in everyday words share few words with any skill, and they help most. If
-every request had to be nearest to its own skill, half of the good ones would go (of eight an LLM
-wrote for each of 574 skills). With the margin used here 3% go, and still half of those that were
-written for another skill, drawn at random.
+every request had to be nearest to its own skill, half of the good ones would be left out (of eight
+that an LLM wrote for each of 574 skills). With the margin used here 3% are left out, and still half
+of the requests that were written for another skill, drawn at random.
 
 Nearness is the cosine of the bundled encoder's vectors, whichever encoder routes, because the
 margin was measured with it.
@@ -37,7 +37,8 @@ MAX_KEPT_CHARACTERS: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was kept for one skill, and what was left out, each with the reason."""
+    """The texts that were kept for one skill, and those that were left out, each with the
+    reason."""
 
     requests: tuple[str, ...]
     near_misses: tuple[str, ...]
@@ -45,7 +46,7 @@ class Kept:
 
 
 class Filter:
-    """Judges what was written for the skills of one catalog. Not safe for several threads."""
+    """Filters the texts that were written for the skills of one catalog. Not thread-safe."""
 
     def __init__(self, skills: Iterable[SkillManifest]) -> None:
         self._encoder = bundled_encoder()
@@ -59,8 +60,8 @@ class Filter:
         }
 
     def keep(self, skill: SkillManifest, written: Written) -> Kept:
-        """What is worth keeping of what was written for a skill; it is remembered, so that the next
-        skill cannot have the same request."""
+        """The useful part of what was written for a skill. The requests are remembered, so that no
+        other skill gets the same request."""
         left_out: list[str] = []
         own = frozenset(map(normalise, skill.examples))
         requests: list[str] = []

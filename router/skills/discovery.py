@@ -41,7 +41,7 @@ FOLDERS_PER_SKILL: Final = 10
 
 SKIPPED: Final = frozenset((".git", "node_modules", "__pycache__", ".venv"))
 _EDITORS_LOCK: Final = ".#"
-"""Emacs makes a link to nowhere beside a file that it has changed and not saved."""
+"""The beginning of a broken link that Emacs makes beside a file with unsaved changes."""
 _OWN_MATERIAL: Final = frozenset(("scripts", "references", "assets"))
 
 
@@ -51,13 +51,13 @@ class RootScan:
 
     Attributes:
         root: the root, as an absolute path.
-        files: the ``SKILL.md`` files, in the order of their paths. Texts, because making each of
-            them a ``Path`` would take as long as all the rest.
-        places: for each file, the path without links on the way to its folder. Two files with one
-            place are the same file.
-        folders: the folders that were searched, without links on the way.
-        unreadable: the folders that are there and could not be searched.
-        diagnostics: what was not searched or not taken, and why.
+        files: the paths of the ``SKILL.md`` files, in order. They are texts, because to make a
+            ``Path`` of each would take as long as everything else.
+        places: for each file, its path with the links on the way to its folder resolved. Two files
+            with the same place are the same file.
+        folders: the folders that were searched, with links resolved.
+        unreadable: the folders that exist but could not be searched.
+        diagnostics: what was not searched or not used, and why.
     """
 
     root: Path
@@ -87,7 +87,7 @@ def shipped_skills_root() -> Path:
     installed = package / "_shipped_skills"
     if installed.is_dir():
         return installed
-    # A source checkout. Its pyproject.toml tells it from site-packages, where any other
+    # A source checkout has a pyproject.toml. Without one this is site-packages, where any other
     # distribution may have put a folder of that name.
     checkout = package.parent / "skills"
     if checkout.is_dir() and (package.parent / "pyproject.toml").is_file():
@@ -100,7 +100,7 @@ def shipped_skills_root() -> Path:
 
 def configured_roots(settings: Settings, *, later_ones: bool = False) -> tuple[Path, ...]:
     """The roots that the settings name, or the default ones; the shipped skills come last. With
-    ``later_ones`` the default ones that are missing too, for those who follow the disk.
+    ``later_ones`` default roots that do not exist are included, because they may appear later.
 
     Raises:
         ConfigurationError: shipped skills are wanted and missing.
@@ -114,9 +114,10 @@ def configured_roots(settings: Settings, *, later_ones: bool = False) -> tuple[P
 
 
 def is_own(root: Path) -> bool:
-    """Whether a default root lies where a link in a root may lead, or is not there. A project may
-    be a stranger's, and nobody has named its root: a link to ``/`` would have the whole disk
-    searched. One that does not is warned of."""
+    """Whether a default root may be searched: it does not exist, or it is no link, or the link
+    leads to a place that links may lead to. Otherwise there is a warning. A project may be a
+    stranger's, and nobody has configured its default root: a link to ``/`` would make the router
+    search the disk."""
     real, here = _resolved(root), _resolved(Path.cwd())
     if real is None or here is None or not root.is_relative_to(Path.cwd()):
         return True
@@ -139,8 +140,8 @@ def scan_root(
         root: the folder.
         trusted: other roots; links that lead into them are followed.
         max_skills: how many skills to take, at least 0.
-        may_be_away: of a root of which nobody can say now whether it is there, it is only told
-            that it could not be searched.
+        may_be_away: if it cannot be decided now whether the root exists, for example on a network
+            disk, report only that it could not be searched.
 
     Raises:
         ConfigurationError: the root is not a folder; the message names the way out.
@@ -178,10 +179,10 @@ class _Folder:
     """A folder to search.
 
     Attributes:
-        path: as it is reached, which may be by a link.
-        place: the same without links.
-        inside: the root or the link's target that it lies in, without links.
-        in_skill: whether it lies in the folder of a skill.
+        path: the path by which it was found, which may contain a link.
+        place: the path with links resolved.
+        inside: the root, or the target of a link, that contains it, with links resolved.
+        in_skill: whether it is inside the folder of a skill.
     """
 
     path: str
@@ -205,7 +206,7 @@ class _Search:
         place = self._links.root
         level = [_Folder(str(self._top), place, place, in_skill=False)]
         most = FOLDERS_PER_SKILL * max(self._max_skills, 1)
-        # Level by level, so that what the bound on folders cuts off is the deepest part.
+        # Level by level, so that the bound on the number of folders leaves out the deepest ones.
         for _ in range(MAX_DEPTH + 1):
             below: list[_Folder] = []
             for position, folder in enumerate(level):
@@ -241,7 +242,7 @@ class _Search:
         )
 
     def _search(self, folder: _Folder, below: list[_Folder]) -> None:
-        """Take the folder's skill, report what is odd, and collect the folders to search next."""
+        """Add the folder's skill, report oddities, and collect the folders to search next."""
         try:
             with os.scandir(folder.path) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
@@ -292,7 +293,7 @@ class _Search:
                 self._take(entry.path, place)
             else:
                 self._warn(entry.path, "link-leaves-root", "the link leaves its root; not followed")
-        # What lies inside is searched in its own place; links to other files are not ours.
+        # A target inside the root is searched at its own place; links to other files do not matter.
         elif not target.is_relative_to(folder.inside) and _is_folder(target):
             fault = "it is inside a skill" if in_skill else self._links.fault(target)
             if fault is not None:
@@ -312,10 +313,10 @@ class _Search:
 
 
 class _Links:
-    """Where links out of one root may lead.
+    """Decides where links in one root may lead.
 
     Attributes:
-        root: the root without links, as a text.
+        root: the root with links resolved, as a text.
     """
 
     def __init__(self, top: Path, trusted: Sequence[Path]) -> None:
@@ -355,7 +356,7 @@ class _Links:
 
 
 def _resolved(path: Path) -> Path | None:
-    """The absolute path without links; None when it cannot be followed."""
+    """The absolute path with links resolved; None if it cannot be resolved."""
     try:
         return path.expanduser().resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
@@ -363,7 +364,7 @@ def _resolved(path: Path) -> Path | None:
 
 
 def _is_away(error: Exception) -> bool:
-    """Whether an error leaves it open that a folder is there, and cannot be reached now."""
+    """Whether a folder may exist in spite of an error, and only cannot be reached now."""
     gone = isinstance(error, FileNotFoundError | NotADirectoryError)
     return isinstance(error, OSError) and not gone and error.errno != errno.ELOOP
 

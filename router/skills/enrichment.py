@@ -8,13 +8,13 @@ any LLM. They are kept as JSON Lines in ``enrichment.jsonl``, to be looked at an
      "near_misses": ["undo my last edit in Word"], "model": "gpt-4.1-mini",
      "written_at": "2026-11-22T09:00:00+00:00"}
 
-A file in a root of skills speaks for the skills of that root only: text from one folder must not
+A file in a root of skills is used for the skills of that root only: text from one folder must not
 decide what the skills of another one are for. The file that the setting ``enrichment`` names is the
-user's own; it speaks for every skill, and before the files in the roots. New answers are appended,
-so of two lines for one skill the later one holds.
+user's own; it is used for every skill, and wins over the files in the roots. New answers are
+appended, so if there are two lines for one skill, the later one is used.
 
 The file may come from strangers. It is read strictly and within bounds; a line that cannot be used
-is left out and reported, and the others are taken.
+is left out and reported, and the others are used.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ ENRICHMENT_FILE: Final = "enrichment.jsonl"
 MAX_FILE_BYTES: Final = 1 << 28
 MAX_LINE_BYTES: Final = 1 << 18
 LEAST_LINE_BYTES: Final = len('{"skill":"","requests":[]}')
-"""A line that is no longer, with its line break, cannot be used. To find out why takes 4 µs a byte,
-so that is done only while it would be reported."""
+"""A line of at most this length, line break included, cannot be used. To find out why takes 4 µs a
+byte, so once the report is full, such lines are skipped."""
 MAX_NAME_CHARACTERS: Final = 200
 MAX_REQUESTS: Final = 64
 """How many requests, and how many near misses, are kept of one line."""

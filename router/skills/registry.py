@@ -1,16 +1,16 @@
-"""The registry: the current catalog, and how it is exchanged for the next one.
+"""The registry: holds the current catalog, and replaces it by the next one.
 
 Readers take ``registry.catalog`` once and work on that snapshot; they never wait. A reload builds
-the next snapshot aside and swaps it in by one assignment, so nobody sees half of it. Sources and
+the next snapshot and makes it current by one assignment, so nobody sees half of it. Sources and
 hidden names are part of the snapshot, so they change with it or not at all.
 
-A reload has two halves for those who must do something between them, such as building an index:
-``prepare`` reads the sources, ``commit`` makes the outcome current. ``commit`` is a
-compare-and-set: it refuses a snapshot that was prepared before another one became current.
+A reload can be done in two steps, to do something between them, such as building an index:
+``prepare`` reads the sources, ``commit`` makes the result current. ``commit`` is a compare-and-set:
+it refuses a snapshot that was prepared before another one became current.
 
-A folder must be there at first, because a wrong path would otherwise give an empty catalog without
-an error. Later it may disappear (and its skills with it) and come back: each reload looks for it.
-The default folders were not named by anybody, so each may appear at any time.
+A configured folder must exist at first, because a wrong path would otherwise give an empty catalog
+without an error. Later it may disappear (with its skills) and come back: each reload looks for it.
+The default folders are not configured, so each may appear at any time.
 """
 
 from __future__ import annotations

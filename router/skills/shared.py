@@ -1,12 +1,12 @@
-"""The process's shared registry: what is installed, for code that has no router at hand.
+"""The shared registry of a process: the installed skills, for code that has no router.
 
-``get_skill_registry`` gives everybody who asks with the same roots the same registry, so that a
-folder is read once a process. It shows the snapshot of its last ``reload``; to keep it in step with
-the disk, give it to a ``SkillManager`` and watch.
+``get_skill_registry`` gives the same registry for the same roots, so that a folder is read once in
+a process. The registry has the snapshot of its last ``reload``; to keep it up to date with the
+disk, pass it to a ``SkillManager`` and watch.
 
-A router does not use it. A router's catalog may change only together with its index, and a
-reload by other code would change the catalog alone. Ask an open router for its own:
-``router.catalog``, ``router.manager``.
+A router does not use it, because a router's catalog may change only together with its index, and a
+reload by other code would change the catalog alone. An open router has its own: ``router.catalog``
+and ``router.manager``.
 """
 
 from __future__ import annotations
