@@ -27,6 +27,16 @@ MAX_ID_CHARACTERS: Final = 200
 MAX_TAGS: Final = 50
 MAX_ATTRIBUTES: Final = 50
 
+# Layers that are treated unlike the others.
+COUNTING_LAYER: Final = "meta"
+"""It only counts what the others hold."""
+GRAPH_LAYER: Final = "graph"
+"""Its items state relations."""
+PLANNING_LAYER: Final = "planning"
+TASK_LAYER: Final = "prospective"
+"""Its items have a status."""
+USER_LAYER: Final = "user"
+
 AttributeValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 

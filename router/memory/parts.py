@@ -21,11 +21,11 @@ from router.memory.curation.proposals import Proposals
 from router.memory.layers import WRITABLE, built_in_layers
 from router.memory.layers.project import ProjectLayer
 from router.memory.layers.stored import search_words
-from router.memory.model import AnyLayer, LayerQuery, LayerStatus, MemoryItem, Scope
+from router.memory.model import COUNTING_LAYER, AnyLayer, LayerQuery, LayerStatus, MemoryItem, Scope
 from router.memory.query.classifier import QueryClassifier
 from router.memory.query.routing_table import RoutingTable
 from router.memory.recall.gather import LAYERS_AT_A_TIME, THREADS_AT_A_TIME
-from router.memory.recall.memory_router import COUNTING_LAYER, MemoryRouter
+from router.memory.recall.memory_router import MemoryRouter
 from router.memory.recall.pool import COUNT_TYPE
 from router.memory.recall.recaller import Recaller, missing_layers
 from router.memory.recall.relevance import Relevance

@@ -19,7 +19,7 @@ from router.errors import LLMError
 from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.curation.proposals import ChangeKind, Proposal
-from router.memory.model import MemoryItem, Scope, TaskStatus, aware
+from router.memory.model import TASK_LAYER, MemoryItem, Scope, TaskStatus, aware
 from router.memory.recall.confidence import conflicts_among
 from router.memory.recall.updates import (
     LASTING_LAYERS,
@@ -27,7 +27,6 @@ from router.memory.recall.updates import (
     SUPERSEDED_BY,
     updates_among,
 )
-from router.memory.stores.rows import TASK_LAYER
 from router.memory.texts.words import words_of
 
 COMPARED: Final = 500

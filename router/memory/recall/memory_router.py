@@ -27,6 +27,8 @@ from router.concurrency.single_flight import SingleFlight
 from router.concurrency.tasks import in_thread
 from router.errors import InvalidRequest, LayerError
 from router.memory.model import (
+    COUNTING_LAYER,
+    TASK_LAYER,
     AnyLayer,
     Classification,
     LayerQuery,
@@ -43,7 +45,6 @@ from router.memory.recall.answers import (
 )
 from router.memory.recall.gather import THREADS_AT_A_TIME, Gatherer
 from router.memory.recall.weights import LayerWeights
-from router.memory.stores.rows import TASK_LAYER
 from router.result import LayerChoice
 from router.text import normalise
 
@@ -54,8 +55,6 @@ _ENTRY_CHARACTERS: Final = 2_000
 """The size of an entry without items, for the bound of the cache."""
 UNLIKELY_WEIGHT: Final = 0.1
 """Weight of a layer that is read although the classifier did not choose it."""
-COUNTING_LAYER: Final = "meta"
-"""The layer that only counts what the others hold."""
 _REMEMBERED_ROUTES: Final = 1_000
 """The latest answers, whose ids feedback can refer to."""
 

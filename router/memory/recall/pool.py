@@ -38,7 +38,18 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from router.memory.model import LayerQuery, LayerReport, MemoryItem, Period, ScoreKind
+from router.memory.model import (
+    COUNTING_LAYER,
+    GRAPH_LAYER,
+    PLANNING_LAYER,
+    TASK_LAYER,
+    USER_LAYER,
+    LayerQuery,
+    LayerReport,
+    MemoryItem,
+    Period,
+    ScoreKind,
+)
 from router.memory.query.listing import (
     asks_for_kind,
     asks_for_tasks,
@@ -52,13 +63,12 @@ from router.memory.query.rewrite import in_first_person
 from router.memory.query.time_expressions import planned_times
 from router.memory.recall.answers import RecalledItem
 from router.memory.recall.confidence import SECONDS_A_DAY, conflicts_among
-from router.memory.recall.memory_router import COUNTING_LAYER, UNLIKELY_WEIGHT
+from router.memory.recall.memory_router import UNLIKELY_WEIGHT
 from router.memory.recall.ranking import rank, session_of
 from router.memory.recall.relevance import Judged
 from router.memory.recall.updates import (
     LASTING_LAYERS,
     SUPERSEDED_BY,
-    USER_LAYER,
     Update,
     asks_for_history,
     likelihood_of_replacement,
@@ -68,7 +78,6 @@ from router.memory.recall.updates import (
     valid_item,
 )
 from router.memory.stores.graph import relations_away, states_relation
-from router.memory.stores.rows import TASK_LAYER
 from router.memory.texts.contents import without_copies
 from router.memory.texts.words import words_of
 from router.numeric import log_odds, logistic
@@ -120,14 +129,12 @@ which has weight 1."""
 SCORE_AGAINST_REPLACEMENT: Final = 0.5
 """The same for the logarithm of the ratio of the scores. Both were fitted together with the
 coefficients of ``likelihood_of_replacement``."""
-GRAPH_LAYER: Final = "graph"
 RELEVANCE_SHARE_PER_RELATION: Final = 0.7
 """The share of its relevance that an item passes on over each relation."""
 MIN_GRAPH_WEIGHT: Final = 0.5
 """A query asks for relations if the classifier gives the layer ``graph`` at least this weight."""
 COUNT_TYPE: Final = "coverage"
 """The type of items that count what other layers hold."""
-PLANNING_LAYER: Final = "planning"
 UNLISTED_SHARE: Final = 0.5
 """If a query asks for tasks, or for everything of a period, the scores of items that are not listed
 are multiplied by this. In a query for tasks so is the relevance of plans for its period."""

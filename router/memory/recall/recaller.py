@@ -27,7 +27,7 @@ from typing import Final
 
 from router.concurrency.tasks import in_thread
 from router.errors import InvalidRequest
-from router.memory.model import LayerReport, MemoryItem, Scope
+from router.memory.model import COUNTING_LAYER, LayerReport, MemoryItem, Scope
 from router.memory.query.rewrite import rewrite
 from router.memory.recall.answers import CascadeStep, MemoryRoute, RecalledItem, RecallResult
 from router.memory.recall.confidence import (
@@ -37,7 +37,7 @@ from router.memory.recall.confidence import (
     consistencies,
     recency,
 )
-from router.memory.recall.memory_router import COUNTING_LAYER, MAX_K, MemoryRouter, check_k
+from router.memory.recall.memory_router import MAX_K, MemoryRouter, check_k
 from router.memory.recall.pool import RELEVANCE_FLOOR, Pool
 from router.memory.recall.relevance import Judge
 from router.memory.texts.questions import questions_of

@@ -48,7 +48,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from router.memory.model import LayerQuery, MemoryItem, Scope, aware
+from router.memory.model import USER_LAYER, LayerQuery, MemoryItem, Scope, aware
 from router.memory.query.past import asks_for_past
 from router.memory.recall.frames import KIN, contradict, leading_name, speaks_of
 from router.memory.texts.chunking import CHUNK_CHARACTERS
@@ -60,7 +60,6 @@ LASTING_LAYERS: Final = frozenset(
     {"semantic", "project", "user", "procedural", "planning", "graph", "governance"}
 )
 """Layers of knowledge that is valid until it is replaced; the others hold events and tasks."""
-USER_LAYER: Final = "user"
 SHARED_BY_CHANGE: Final = 0.3
 SHARED_BY_FRAME: Final = 0.6
 SHARED_BY_LETTING_GO: Final = 0.25

@@ -14,6 +14,7 @@ from router.errors import InvalidRequest
 from router.memory.model import (
     MAX_CONTENT_CHARACTERS,
     MAX_ID_CHARACTERS,
+    TASK_LAYER,
     AttributeValue,
     MemoryItem,
     ScoreKind,
@@ -29,8 +30,6 @@ from router.plain_json import ReadOnly
 
 REQUIRED_SCOPE: Final[Mapping[str, str]] = {"user": "user", "project": "project"}
 """Layers whose items must have a user (or a project) in their scope."""
-TASK_LAYER: Final = "prospective"
-"""The layer whose items have a status."""
 NAMED_ATTRIBUTES: Final = ("title", "entity", "relations", "actor", "action", "subject")
 """Attributes whose words are indexed, in addition to the content and the questions."""
 TAG_MARK: Final = "#"
