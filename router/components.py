@@ -1,4 +1,4 @@
-"""Putting a router together: its parts from the settings, and the snapshot that requests run on."""
+"""Builds the parts of a router from the settings, and the snapshot that requests run on."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ from router.stages.validation import digest_of
 _log: Final = logging.getLogger(__name__)
 
 MAX_WARNINGS: Final = 5
-"""Warnings about skills that are left out when a router opens; a last one counts the others."""
-ANSWERS: Final = 7
-"""Raise this number when a change of the code makes cached answers wrong, or gives confidences of
-another meaning. It is a part of every cache context, so answers that were kept under another number
-are not found any more, and calibrations of such confidences begin anew."""
+"""How many left-out skills are warned of one by one when a router opens; one more warning counts
+the rest."""
+DECISION_VERSION: Final = 7
+"""Raise this number when a change of the code makes cached answers wrong, or changes the meaning of
+confidences. It is part of every cache context and of the name of the stored calibrations, so that
+those of an earlier version are not used any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,12 @@ class Components:
         registry: holds the catalog, and reads it again.
         store: the vectors that every snapshot's index is made from.
         llm: stage 3.
-        listings: finds skills that are not installed; opens nothing before it is asked.
-        learner: what is learnt from answers; None where that is switched off or cannot be kept.
-        open_learner: opens the evidence, and gives the learner, which has not begun. It gives None
-            where learning is switched off, and raises ``StoreError`` where the file cannot be used.
+        listings: finds skills that are not installed; opens nothing before its first search.
+        learner: learns from labels; None where learning is switched off, or while the evidence file
+            cannot be opened.
+        open_learner: opens the evidence file and makes the learner, on which ``begin`` must then be
+            called. It returns None where learning is switched off, and raises ``StoreError`` where
+            the file cannot be used.
         classifier: says which memory layers a request needs.
     """
 
@@ -76,17 +79,18 @@ class Snapshot:
         catalog: the skills.
         index: retrieval over exactly these skills.
         encoder: identity of the encoder that the index works with.
-        base: digest of what else changes answers: the encoder, the models, settings. Nothing of
-            this machine, such as paths; and not the catalog, over which each kept answer is checked
-            when it is read.
-        parts: of the router; those of every later snapshot too.
-        waits: whether a decision waits for an LLM or an encoder.
+        base_context: the part of the cache context that is the same for all requests: a digest of
+            the encoder, the models and the settings that change answers. It holds no path, so that
+            machines can share answers, and not the catalog, because cached answers are validated
+            over the current catalog when they are read.
+        parts: the parts of the router, which later snapshots share.
+        waits: whether a decision may wait for an LLM or a slow encoder.
     """
 
     catalog: Catalog
     index: SkillIndex
     encoder: str
-    base: str
+    base_context: str
     parts: Components
     waits: bool
 
@@ -131,7 +135,8 @@ def assemble(
     names = registry.catalog.skills
     for name in settings.pinned_skills:
         close = () if name in names else UnknownSkill.among(name, names).suggestions
-        if close or (sources is None and name not in names):  # these may be other skills' sources
+        # With sources of the program's own, a pinned name may belong to the skills of another one.
+        if close or (sources is None and name not in names):
             warn_once(f"pinned_skills: {UnknownSkill(name, close)}")
     encoder = build_encoder(settings) if encoder is None else encoder
     models = models_from_settings(settings.llm) if models is None else models
@@ -143,13 +148,13 @@ def assemble(
     try:
         index = SkillIndex.build(registry.catalog, encoder=encoder, store=store, progress=progress)
         if index.encoded:
-            store.save()  # at once: others need not pay for them
+            store.save()  # at once, so that other processes need not encode the same texts
     except BaseException:
         store.close()
         raise
-    base = digest_of(
+    base_context = digest_of(
         [
-            ANSWERS,
+            DECISION_VERSION,
             encoder.identity,
             [[model.provider, model.model] for model in models],
             [settings.llm.openai.base_url, settings.llm.ollama.host],
@@ -172,15 +177,15 @@ def assemble(
         registry.catalog,
         index,
         encoder.identity,
-        base,
+        base_context,
         parts,
         waits=bool(models) or not encoder.static,
     )
 
 
 def shared_embeddings(settings: Settings, encoder: Encoder) -> EmbeddingCache | None:
-    """The cache that the settings name; None where nobody named one and the encoder is static,
-    because encoding then takes less time than looking into Chroma. Nothing is opened yet.
+    """The cache of embeddings that the settings name; None for the default with a static encoder,
+    which encodes faster than Chroma answers. Nothing is opened yet.
 
     Raises:
         ConfigurationError: the settings name a plug-in that cannot be used.
@@ -204,7 +209,7 @@ def _learner(
         settings.learning,
         encoder,
         has_llm=has_llm,
-        version=ANSWERS,
+        version=DECISION_VERSION,
         events=events,
         peers=peers,
     )

@@ -1,10 +1,11 @@
-"""What happens to a request that no cache answers: evidence, LLM, retrieval, verdict.
+"""Decides the requests that no cache answers: correction, local model, LLM, retrieval, verdict.
 
-Each stage gives its answer or says why it has none. What a person said of this very request comes
-before all of them. Where there is an LLM, the evidence comes next: it answers alone where its risk
-keeps within the error bound, and else the LLM is asked, once. Without an LLM, the evidence answers
-after retrieval, for the skills that its examples cover; retrieval then runs a second time, over the
-other skills. What the LLM says becomes evidence for later requests.
+* A person's correction of this very request is the answer, before anything else.
+* With an LLM, the local model (which is fitted to the labels) comes next. It answers where the risk
+  of its answer is within the error bound. Otherwise the LLM is asked once, and its answer becomes a
+  label for later requests. Retrieval runs only when that answer is weak or missing.
+* Without an LLM, retrieval runs first. Then the local model answers for the skills that its labels
+  cover, and retrieval runs a second time, over the other skills.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from router.stages.validation import DecidedBy
 from router.stages.verdict import (
     LIKELY,
     brief,
-    of_examples,
-    of_llm,
-    of_neither,
-    of_retrieval,
+    verdict_of_llm,
+    verdict_of_local_model,
+    verdict_of_neither,
+    verdict_of_retrieval,
+    verdict_of_weak_llm,
     weakness,
-    weigh,
 )
 
 if TYPE_CHECKING:
@@ -47,90 +48,93 @@ _NO_LLM: Final = StageTrace(Stage.LLM, Outcome.SKIPPED, "no LLM is configured")
 
 
 class Decided(NamedTuple):
-    """An answer that was decided anew.
+    """An answer that did not come from a cache.
 
     Attributes:
         result: the answer.
-        kept_as: who decided, if the caches may keep it; else None.
-        audit: the check by which it was given without the LLM, if the LLM is to be asked about it
-            in the background.
+        cache_as: who decided it, where it may be cached; else None.
+        audit: set where the local model answered and the LLM shall be asked about the same request
+            in the background, to measure how often the local model is wrong.
     """
 
     result: RoutingResult
-    kept_as: DecidedBy | None
+    cache_as: DecidedBy | None
     audit: EvidenceCheck | None = None
 
 
 class Decider:
-    """Decides requests over one snapshot; raises ``EncoderError`` where one cannot be encoded."""
+    """Decides requests over one snapshot. Its methods raise ``EncoderError`` where a request cannot
+    be encoded."""
 
     def __init__(self, snapshot: Snapshot, settings: Settings, evidence_digest: str = "") -> None:
-        """Nothing takes long here: one is made for each request. ``evidence_digest`` is that of
-        what has been learnt, as far as it may answer without an LLM; empty where nothing may."""
+        """Make a decider for one request. ``evidence_digest`` identifies the labels of the local
+        model; it is empty where no local model may answer without an LLM."""
         self._index = snapshot.index
         self._skills = snapshot.index.catalog.skills
         self._parts = snapshot.parts
         self._waits = snapshot.waits
         self._settings = settings
-        self._examples_answer = evidence_digest != ""
+        self._local_model_may_answer = evidence_digest != ""
 
-    async def decide(self, asked: Request, caches: tuple[StageTrace, ...]) -> Decided:
-        """Decide a request anew; ``caches`` had no answer."""
+    async def decide(self, request: Request, cache_trace: tuple[StageTrace, ...]) -> Decided:
+        """Decide a request. ``cache_trace`` are the trace entries of both caches."""
         learner = self._parts.learner
-        by_person = None if learner is None else await learner.correction(asked)
-        if by_person is not None and all(map(self._index.catalog.offers, by_person)):
-            return Decided(self.corrected(asked.text, by_person, caches), DecidedBy.PERSON)
-        decided = await self._by_stages(asked, caches)
+        corrected_skills = None if learner is None else await learner.correction(request)
+        if corrected_skills is not None and all(map(self._index.catalog.offers, corrected_skills)):
+            return Decided(
+                self.corrected(request.text, corrected_skills, cache_trace), DecidedBy.PERSON
+            )
+        decided = await self._by_stages(request, cache_trace)
         if (
-            decided.kept_as is not None
+            decided.cache_as is not None
             and learner is not None
-            and (self._waits or self._examples_answer)
-            and await learner.correction(asked) != by_person
-        ):  # A person has said meanwhile what is right.
-            return decided._replace(kept_as=None)
+            and (self._waits or self._local_model_may_answer)
+            and await learner.correction(request) != corrected_skills
+        ):  # A person has corrected this request while it was being decided.
+            return decided._replace(cache_as=None)
         return decided
 
-    async def _by_stages(self, asked: Request, caches: tuple[StageTrace, ...]) -> Decided:
-        """What the evidence, the LLM and retrieval make of a request."""
+    async def _by_stages(self, request: Request, cache_trace: tuple[StageTrace, ...]) -> Decided:
+        """Decide a request that nobody has corrected."""
         settings, learner = self._settings.vector, self._parts.learner
         if not self._parts.llm.models:
-            verdict = await self._without_llm(asked)
+            verdict = await self._without_llm(request)
             weak = weakness(verdict.selected_skills, verdict.confidence, self._skills, settings)
-            result = self._result(asked, verdict, (*caches, _NO_LLM))
+            result = self._result(request, verdict, (*cache_trace, _NO_LLM))
             return Decided(result, DecidedBy.ROUTER if weak is None else None)
-        check = None if learner is None else await learner.check(asked, self._index)
+        check = None if learner is None else await learner.check(request, self._index)
         if check is not None and check.answer is not None and check.bound.local:
             reason, evidence = check.bound.reason, check.evidence()
             skipped = StageTrace(Stage.LLM, Outcome.SKIPPED, reason, evidence=evidence)
-            verdict = of_examples(asked.text, check.answer, settings)
-            result = self._result(asked, verdict, (*caches, skipped))
-            # Not for the caches: a repeated error would stand outside the account of the bound.
+            verdict = verdict_of_local_model(request.text, check.answer, settings)
+            result = self._result(request, verdict, (*cache_trace, skipped))
+            # Not cached: the error bound would not count the errors of repeated answers.
             return Decided(result, None, check if check.bound.audit else None)
-        answer = await self._ask_llm(asked, check)
-        chosen, confidence, kept_as = answer.selection, answer.confidence, None
-        if chosen is None:  # what stands in for an LLM that is down is not for the caches
-            verdict = await self._while_llm_is_down(asked, check)
+        answer = await self._ask_llm(request, check)
+        chosen, confidence, cache_as = answer.selection, answer.confidence, None
+        if chosen is None:  # not cached: the LLM will decide when it is back
+            verdict = await self._while_llm_is_down(request, check)
         elif (weak := weakness(chosen.skills, confidence, self._skills, settings)) is not None:
-            retrieved = await self._retrieve(asked)
-            verdict = weigh(chosen, confidence, weak, retrieved, settings)
+            retrieved = await self._retrieve(request)
+            verdict = verdict_of_weak_llm(chosen, confidence, weak, retrieved, settings)
         else:
-            verdict, kept_as = of_llm(chosen, confidence), DecidedBy.LLM
+            verdict, cache_as = verdict_of_llm(chosen, confidence), DecidedBy.LLM
         entry = answer.trace
-        if check is not None:  # why the LLM was asked
+        if check is not None:  # say why the local model did not answer
             entry = entry.with_evidence(check.evidence())
-        return Decided(self._result(asked, verdict, (*caches, entry)), kept_as)
+        return Decided(self._result(request, verdict, (*cache_trace, entry)), cache_as)
 
-    async def agrees(self, asked: Request, check: EvidenceCheck) -> bool | None:
-        """Whether the LLM agrees with an answer given without it; None when it gives none."""
-        answer = await self._ask_llm(asked, check, audit=True)
+    async def agrees(self, request: Request, check: EvidenceCheck) -> bool | None:
+        """Whether the LLM gives the same answer as the local model did; None when it gives none."""
+        answer = await self._ask_llm(request, check, audit=True)
         if answer.selection is None or check.answer is None:
             return None
         return set(answer.selection.skills) == set(check.answer.skills)
 
     def corrected(
-        self, text: str, skills: Sequence[str], caches: tuple[StageTrace, ...] = ()
+        self, text: str, skills: Sequence[str], cache_trace: tuple[StageTrace, ...] = ()
     ) -> RoutingResult:
-        """The answer that a person said is right for a request; ``caches`` had none."""
+        """The answer to a request whose right skills a person has named."""
         selected, why = tuple(skills), "feedback on an earlier answer said so"
         skipped = StageTrace(Stage.LLM, Outcome.SKIPPED, why)
         given = StageTrace(Stage.VECTOR, Outcome.ANSWERED, why, evidence={CORRECTED: True})
@@ -142,7 +146,7 @@ class Decider:
             reasoning=why,
             confidence=1.0,
             stage=Stage.VECTOR,
-            trace=(*caches, skipped, given),
+            trace=(*cache_trace, skipped, given),
             catalog_version=self._index.catalog.version,
         )
 
@@ -151,19 +155,19 @@ class Decider:
         return self._parts.classifier.layers(text.strip()[:MAX_QUERY_CHARACTERS])
 
     async def _ask_llm(
-        self, asked: Request, check: EvidenceCheck | None, *, audit: bool = False
+        self, request: Request, check: EvidenceCheck | None, *, audit: bool = False
     ) -> LLMAnswer:
-        """Ask the LLM which skills fit. A sure answer that depends on the text alone becomes
-        evidence."""
+        """Ask the LLM which skills fit. A confident answer becomes a label, unless it may depend on
+        the history or the available skills: a label is for the text alone."""
         settings = self._settings
         offer = await offer_of(
-            asked,
+            request,
             self._index,
             pinned=settings.pinned_skills,
             token_budget=settings.llm.offered_tokens,
         )
         answer = await self._parts.llm.choose(
-            asked,
+            request,
             offer.skills,
             likeliest=offer.likeliest,
             purpose="audit" if audit else "route",
@@ -173,70 +177,74 @@ class Decider:
             learner is not None
             and answer.selection is not None
             and answer.confidence >= settings.vector.confidence_threshold
-            and asked.available is None
-            and not asked.history
+            and request.available is None
+            and not request.history
         ):
             source = Source.AUDIT if audit else Source.LLM
             skills = answer.selection.skills
             try:
-                await learner.learn(asked, skills, source=source, check=check)
+                await learner.learn(request, skills, source=source, check=check)
             except StoreError as error:
                 _log.error("an LLM's answer is not kept as evidence: %s", error)
         return answer
 
     async def _while_llm_is_down(
-        self, asked: Request, check: EvidenceCheck | None
+        self, request: Request, check: EvidenceCheck | None
     ) -> RoutingResult:
-        """The verdict when no LLM has answered: that of the examples or that of retrieval,
-        whichever is surer."""
+        """The verdict when no LLM has answered: that of the local model or that of retrieval,
+        whichever has the higher confidence."""
         settings = self._settings.vector
-        retrieved = await self._retrieve(asked)
-        by_examples = None if check is None else check.answer
-        if by_examples is not None and by_examples.confidence >= max(retrieved.confidence, LIKELY):
-            return of_examples(asked.text, by_examples, settings)
-        return of_retrieval(asked.text, retrieved, settings)
+        retrieved = await self._retrieve(request)
+        local = None if check is None else check.answer
+        if local is not None and local.confidence >= max(retrieved.confidence, LIKELY):
+            return verdict_of_local_model(request.text, local, settings)
+        return verdict_of_retrieval(request.text, retrieved, settings)
 
-    async def _without_llm(self, asked: Request) -> RoutingResult:
-        """The verdict where no LLM is configured: the examples answer for the skills that they
-        cover, retrieval for the others."""
+    async def _without_llm(self, request: Request) -> RoutingResult:
+        """The verdict where no LLM is configured: the local model answers for the skills that its
+        labels cover, retrieval for the others."""
         settings, learner = self._settings.vector, self._parts.learner
-        retrieved = await self._retrieve(asked)
-        by_examples = None
-        if learner is not None and self._examples_answer and (fits := retrieved.fits) is not None:
+        retrieved = await self._retrieve(request)
+        local = None
+        if (
+            learner is not None
+            and self._local_model_may_answer
+            and (fits := retrieved.fits) is not None
+        ):
             scores = {match.name: match.score for match in retrieved.matches}
-            by_examples = await learner.answer_by_examples(asked, self._index, scores, fits=fits)
-        if learner is None or by_examples is None:
-            return of_retrieval(asked.text, retrieved, settings)
-        uncovered = 1 - by_examples.coverage
-        if by_examples.confidence >= max(uncovered, LIKELY):
-            return of_examples(asked.text, by_examples, settings, retrieved.microseconds)
+            local = await learner.answer_without_llm(request, self._index, scores, fits=fits)
+        if learner is None or local is None:
+            return verdict_of_retrieval(request.text, retrieved, settings)
+        uncovered = 1 - local.coverage
+        if local.confidence >= max(uncovered, LIKELY):
+            return verdict_of_local_model(request.text, local, settings, retrieved.microseconds)
         uncovered_skills = tuple(learner.uncovered_skills())
-        other = await self._retrieve(replace(asked, available=uncovered_skills))
+        other = await self._retrieve(replace(request, available=uncovered_skills))
         other = replace(other, confidence=uncovered * other.confidence)
-        if other.decision is Decision.ROUTE and other.selected == by_examples.skills:
-            # Two ways to the same answer.
-            by_examples = replace(by_examples, confidence=by_examples.confidence + other.confidence)
-        elif other.decision is Decision.ROUTE and other.confidence >= by_examples.confidence:
-            return of_retrieval(asked.text, other, settings)
-        if by_examples.confidence >= LIKELY:
-            return of_examples(asked.text, by_examples, settings, retrieved.microseconds)
-        return of_neither(by_examples, other, settings)
+        if other.decision is Decision.ROUTE and other.selected == local.skills:
+            # The request is either covered or not, and both cases lead to the same answer: the two
+            # probabilities add up.
+            local = replace(local, confidence=local.confidence + other.confidence)
+        elif other.decision is Decision.ROUTE and other.confidence >= local.confidence:
+            return verdict_of_retrieval(request.text, other, settings)
+        if local.confidence >= LIKELY:
+            return verdict_of_local_model(request.text, local, settings, retrieved.microseconds)
+        return verdict_of_neither(local, other, settings)
 
-    async def _retrieve(self, asked: Request) -> RetrievalDecision:
-        """What retrieval decides."""
+    async def _retrieve(self, request: Request) -> RetrievalDecision:
         caution = self._settings.vector.least_right
-        return await decide_by_retrieval(asked, self._index, caution=caution)
+        return await decide_by_retrieval(request, self._index, caution=caution)
 
     def _result(
-        self, asked: Request, verdict: RoutingResult, before: tuple[StageTrace, ...]
+        self, request: Request, verdict: RoutingResult, before: tuple[StageTrace, ...]
     ) -> RoutingResult:
-        """The whole answer: the verdict behind the trace of the earlier stages, with the memory
-        layers to read where no LLM has named any, and with a calibrated confidence as far as
-        outcomes are known."""
-        whole = verdict.copy_with(
-            memory_layers=verdict.memory_layers or self._layers(asked.text),
+        """The final result: the verdict with the trace of the earlier stages, the memory layers to
+        read (unless an LLM has named some), and a calibrated confidence where there are enough
+        outcomes to calibrate it."""
+        result = verdict.copy_with(
+            memory_layers=verdict.memory_layers or self._layers(request.text),
             catalog_version=self._index.catalog.version,
             trace=(*before, *verdict.trace),
         )
         learner = self._parts.learner
-        return whole if learner is None else learner.calibrations.calibrated(whole)
+        return result if learner is None else learner.calibrations.calibrated(result)

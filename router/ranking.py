@@ -18,7 +18,7 @@ from router.retrieval.matches import Match
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 from router.stages.further import MAX_CANDIDATES
-from router.stages.retrieval import BALANCED, ranked
+from router.stages.retrieval import DEFAULT_CAUTION, ranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ class RankedSkills:
 
 
 async def rank(
-    asked: Request,
+    request: Request,
     *,
     catalog: Catalog,
     index: SkillIndex,
     limit: int = 10,
     always_include: Iterable[str] = (),
-    caution: float = BALANCED,
+    caution: float = DEFAULT_CAUTION,
 ) -> RankedSkills:
     """Rank the skills for a request; the arguments are those of ``SemanticRouter.rank``. With more
     skills that are always included than ``limit``, all of those are given; with fewer, the last of
@@ -91,8 +91,10 @@ async def rank(
     """
     began = time.perf_counter()
     check_limit(limit)
-    included = always_included(always_include, catalog, asked.available)
-    ranking, decided = await ranked(asked, index, limit=max(limit, MAX_CANDIDATES), caution=caution)
+    included = always_included(always_include, catalog, request.available)
+    ranking, decided = await ranked(
+        request, index, limit=max(limit, MAX_CANDIDATES), caution=caution
+    )
     matches, missing = with_room(ranking.matches, included, limit)
     placed = [*((match.name, match) for match in matches), *((name, None) for name in missing)]
     return RankedSkills(
@@ -101,7 +103,7 @@ async def rank(
         decided.selected,
         decided.confidence,
         decided.reason,
-        left_out=catalog.count_without(asked.available),
+        left_out=catalog.count_without(request.available),
         catalog_version=catalog.version,
         microseconds=(time.perf_counter() - began) * 1e6,
     )

@@ -24,8 +24,8 @@ from router.request import AnyTurn, Request, names_in
 from router.result import RoutingResult, StageTrace, answer_ids
 from router.runtime import Runtime
 from router.stages.answers import AnswerCache, LocalAnswers, configured_cache
-from router.stages.caches import CacheStages, Question
-from router.stages.validation import Basis, DecidedBy, KeptAnswer, context_of
+from router.stages.caches import CacheStages, PreparedRequest
+from router.stages.validation import Basis, DecidedBy, KeptAnswer, cache_context_of
 from router.text import normalise
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ RECENT_ANSWERS: Final = 2_000
 ENCODING_BATCH: Final = 256
 """``route_many`` encodes this many requests at once."""
 CHECKED_AT_ONCE: Final = 16
-"""How many it checks before it lets other requests in."""
+"""``route_many`` checks this many requests before it lets other tasks of the event loop run."""
 
 
 class RouterParts(TypedDict, total=False):
@@ -74,15 +74,16 @@ class SemanticRouter(OpenedInBlock):
         async with SemanticRouter() as router:
             result = await router.route("commit my changes")
 
-    What happens is told to the sinks of ``events`` (``router/events.py``):
+    Callables that are subscribed to ``events`` are called with what happens (``router/events.py``):
 
         router.events.subscribe(my_sink)
 
     ``SyncSemanticRouter`` is the same for code that has no event loop, or sits inside one that it
     cannot await in.
 
-    Whatever needs an open router raises ``RuntimeError`` where it is closed or belongs to another
-    event loop; what tells of its parts, such as ``catalog``, also where it is not open yet."""
+    Methods that need an open router raise ``RuntimeError`` where it is closed or belongs to another
+    event loop. Properties that give its parts, such as ``catalog``, also raise it where the router
+    is not open yet."""
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class SemanticRouter(OpenedInBlock):
             cache: where answers are kept, in place of this machine's memory and ``state_dir``;
                 closed with the router.
             use_semantic_cache: False leaves the fuzzy cache out of every request.
-            observers: told of every change of the catalog, after it has become effective.
+            observers: called after every change of the catalog, once the change is effective.
             progress: called with (done, total) while skills are encoded.
 
         Raises:
@@ -151,14 +152,14 @@ class SemanticRouter(OpenedInBlock):
             from router.enrichment.asking import EnrichOnSave
 
             observers = (*observers, EnrichOnSave(self.enrich))
-        named = None if given is None else _with_paths(what, given)
+        sources_or_roots = None if given is None else _with_paths(what, given)
 
         def build() -> Snapshot:
             from router.components import assemble
 
             return assemble(
                 settings,
-                sources=named,
+                sources=sources_or_roots,
                 encoder=encoder,
                 models=models,
                 progress=progress,
@@ -177,7 +178,7 @@ class SemanticRouter(OpenedInBlock):
         self._flights: SingleFlight[RoutingResult] = SingleFlight()
         self._searches: SingleFlight[tuple[Discovered, ...]] = SingleFlight()
         self._admission = Admission(settings.max_pending)
-        self._forgotten = 0
+        self._forget_count = 0
         self._answered: deque[AnsweredRequest] = deque(maxlen=RECENT_ANSWERS)
 
     @classmethod
@@ -245,7 +246,7 @@ class SemanticRouter(OpenedInBlock):
 
     @property
     def breakers(self) -> tuple[tuple[ChatModel, BreakerState], ...]:
-        """The same, and whether the circuit breaker of each lets calls through."""
+        """The LLMs, and whether the circuit breaker of each lets calls through."""
         return self._runtime.current.parts.llm.breakers
 
     @property
@@ -262,7 +263,7 @@ class SemanticRouter(OpenedInBlock):
 
     async def _finish_requests(self) -> None:
         await self._flights.finish()
-        while not self._admission.empty:  # some wait in line for their turn
+        while not self._admission.empty:  # some requests still wait for their turn
             await asyncio.sleep(0)
             await self._flights.finish()
         await self._searches.finish()
@@ -302,7 +303,7 @@ class SemanticRouter(OpenedInBlock):
                 the user's latest turn and the beginning of the assistant's answer, and the trace
                 says so.
             scope: whose request it is; cached answers never cross scopes.
-            use_semantic_cache: False leaves the fuzzy cache out: it is neither asked nor taught.
+            use_semantic_cache: False leaves the fuzzy cache out: it neither answers nor stores.
 
         Raises:
             InvalidRequest: the request or one of its parts cannot be routed.
@@ -315,107 +316,119 @@ class SemanticRouter(OpenedInBlock):
         began = perf_counter()
         snapshot = self._runtime.ready or await self._runtime.open()
         await self._admission.turn()
-        asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        question = self._question(snapshot, asked, use_semantic_cache)
-        answer, caches = await self._caches.answer(question)
+        parsed = Request.parse(request, available=available_skills, history=history, scope=scope)
+        prepared = self._prepare(snapshot, parsed, use_semantic_cache)
+        answer, cache_trace = await self._caches.answer(prepared)
         if answer is None:
             with self._admission:
-                answer = await self._decide_in_flight(snapshot, question, caches)
+                answer = await self._decide_in_flight(snapshot, prepared, cache_trace)
             answer = answer.copy_with(id=next(self._ids))  # others may have been given the same
         if (learner := snapshot.parts.learner) is not None:  # for feedback
-            self._answered.append(learner.record_of(answer, asked, question.context))
+            self._answered.append(learner.record_of(answer, parsed, prepared.cache_context))
         if self.events.listening:
-            self.events.emit(Routed(asked.text, asked.scope, answer, perf_counter() - began))
+            self.events.emit(Routed(parsed.text, parsed.scope, answer, perf_counter() - began))
         return answer
 
-    def _question(self, snapshot: Snapshot, asked: Request, use_semantic_cache: bool) -> Question:
-        """The request over the skills and the evidence as they are now."""
+    def _prepare(
+        self, snapshot: Snapshot, parsed: Request, use_semantic_cache: bool
+    ) -> PreparedRequest:
+        """The request with its cache context, over the current skills and labels."""
         learner = snapshot.parts.learner
-        return Question(
-            asked,
-            context_of(snapshot.base, asked),
+        return PreparedRequest(
+            parsed,
+            cache_context_of(snapshot.base_context, parsed),
             snapshot.index,
             "" if learner is None else learner.evidence_digest,
             use_semantic_cache and self._use_semantic_cache,
         )
 
     async def _decide_in_flight(
-        self, snapshot: Snapshot, question: Question, caches: tuple[StageTrace, ...]
+        self, snapshot: Snapshot, prepared: PreparedRequest, cache_trace: tuple[StageTrace, ...]
     ) -> RoutingResult:
-        """Decide a request that no cache answers. If that waits for an LLM or an encoder, requests
-        that ask the same meanwhile share it, unless an answer was forgotten since it began."""
+        """Decide a request that no cache answers. Where this may wait for an LLM or an encoder,
+        identical requests that come meanwhile share one decision. A request that comes after
+        ``forget`` or feedback does not share a decision that began before."""
         if not snapshot.waits:
-            return await self._decide(snapshot, question, caches)
-        flight = (
-            normalise(question.asked.text),
-            question.context,
-            question.similar,
-            question.skill_index.catalog.version,
-            self._forgotten if self.cluster is None else self.cluster.answers.epoch(),
+            return await self._decide(snapshot, prepared, cache_trace)
+        key = (
+            normalise(prepared.request.text),
+            prepared.cache_context,
+            prepared.use_fuzzy,
+            prepared.skill_index.catalog.version,
+            self._forget_count if self.cluster is None else self.cluster.answers.epoch(),
         )
         return await self._flights.do(
-            flight, lambda: self._decide_in_cluster(snapshot, question, caches)
+            key, lambda: self._decide_in_cluster(snapshot, prepared, cache_trace)
         )
 
     async def _decide_in_cluster(
-        self, snapshot: Snapshot, question: Question, caches: tuple[StageTrace, ...]
+        self, snapshot: Snapshot, prepared: PreparedRequest, cache_trace: tuple[StageTrace, ...]
     ) -> RoutingResult:
-        """Decide a request; of a cluster one process asks the LLM, the others take its answer."""
+        """Decide a request. In a cluster, one process asks the LLM and the others take its
+        answer."""
         if self.cluster is None or not snapshot.parts.llm.models:
-            return await self._decide(snapshot, question, caches)
+            return await self._decide(snapshot, prepared, cache_trace)
 
         async def look() -> RoutingResult | None:
-            again, _ = await self._caches.answer(question, tell=False)
-            return again
+            cached, _ = await self._caches.answer(prepared, emit_events=False)
+            return cached
 
         return await self.cluster.flight.once(
-            question.asked.text,
-            question.context,
-            question.skill_index.catalog.version,
+            prepared.request.text,
+            prepared.cache_context,
+            prepared.skill_index.catalog.version,
             look=look,
-            decide=lambda: self._decide(snapshot, question, caches),
+            decide=lambda: self._decide(snapshot, prepared, cache_trace),
         )
 
     async def _decide(
-        self, snapshot: Snapshot, question: Question, caches: tuple[StageTrace, ...]
+        self, snapshot: Snapshot, prepared: PreparedRequest, cache_trace: tuple[StageTrace, ...]
     ) -> RoutingResult:
-        """Stages 3 and 4; both caches keep a strong answer. Each request waits for its turn: all
-        that began in one round of the event loop would otherwise decide together in the next."""
+        """Run stages 3 and 4, and store a strong answer in both caches."""
         from router.decision import Decider
 
+        # Requests take turns: all that began in one round of the event loop would otherwise compute
+        # together in the next one, and block it.
         await self._admission.turn(is_inside=True)
-        asked, digest = question.asked, question.evidence_digest
-        forgotten, decider = self._forgotten, Decider(snapshot, self.settings, digest)
-        decided = await decider.decide(asked, caches)
-        # Meanwhile a reload may have let a newer answer be kept, or this one may have been
-        # forgotten by somebody.
+        parsed, digest = prepared.request, prepared.evidence_digest
+        forget_count, decider = self._forget_count, Decider(snapshot, self.settings, digest)
+        decided = await decider.decide(parsed, cache_trace)
+        # Do not store the answer where the skills were reloaded meanwhile (it could replace a newer
+        # answer) or where somebody has meanwhile had an answer forgotten.
         now = self._runtime.snapshot
         if (
-            decided.kept_as is not None
+            decided.cache_as is not None
             and now is not None
-            and question.skill_index is now.index
-            and forgotten == self._forgotten
+            and prepared.skill_index is now.index
+            and forget_count == self._forget_count
         ):
-            result, catalog = decided.result, question.skill_index.catalog
-            basis = Basis.of(decided.kept_as, result.selected_skills, catalog, digest)
+            result, catalog = decided.result, prepared.skill_index.catalog
+            basis = Basis.of(decided.cache_as, result.selected_skills, catalog, digest)
             await self._caches.keep(
-                asked.text, question.context, result, basis, catalog, similar=question.similar
+                parsed.text,
+                prepared.cache_context,
+                result,
+                basis,
+                catalog,
+                use_fuzzy=prepared.use_fuzzy,
             )
         if decided.audit is not None:
-            audit = self._audit(decider, question, decided.audit)
+            audit = self._audit(decider, prepared, decided.audit)
             self._runtime.background.run(audit)
         return decided.result
 
-    async def _audit(self, decider: Decider, question: Question, check: EvidenceCheck) -> None:
-        """Ask the LLM about an answer that has been given; one that it calls wrong is not given
-        again."""
-        if await decider.agrees(question.asked, check) is False:
-            await self._forget(question.asked.text, question.context)
+    async def _audit(
+        self, decider: Decider, prepared: PreparedRequest, check: EvidenceCheck
+    ) -> None:
+        """Ask the LLM about a request that the local model has answered. Where it disagrees, the
+        answer is dropped from the caches."""
+        if await decider.agrees(prepared.request, check) is False:
+            await self._forget(prepared.request.text, prepared.cache_context)
 
     async def _forget(self, text: str, context: str) -> None:
-        """Drop an answer from the caches. What is being decided now is not kept, and no later
-        request waits for it."""
-        self._forgotten += 1
+        """Drop an answer from the caches. Decisions under way are not cached, and later requests do
+        not share them: they may be the wrong answer once more."""
+        self._forget_count += 1
         await self.cache.forget(text, context)
 
     async def look_up(
@@ -427,14 +440,14 @@ class SemanticRouter(OpenedInBlock):
         scope: str | None = None,
         use_semantic_cache: bool = True,
     ) -> tuple[RoutingResult | None, tuple[StageTrace, ...]]:
-        """What the caches would answer now, and what each of them says to it. Nothing is decided.
+        """What the caches would answer now, and the trace entries of both. Nothing is decided.
 
         Takes and raises what ``route`` does.
         """
         await self.open()
-        asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        question = self._question(self._runtime.current, asked, use_semantic_cache)
-        return await self._caches.answer(question, tell=False)
+        parsed = Request.parse(request, available=available_skills, history=history, scope=scope)
+        prepared = self._prepare(self._runtime.current, parsed, use_semantic_cache)
+        return await self._caches.answer(prepared, emit_events=False)
 
     async def forget(
         self,
@@ -444,13 +457,13 @@ class SemanticRouter(OpenedInBlock):
         history: Sequence[AnyTurn] = (),
         scope: str | None = None,
     ) -> None:
-        """Drop the cached answer to this very request, for every process that shares the cache.
+        """Drop the cached answer to this request, for every process that shares the cache.
 
-        Takes and raises what ``route`` does. That there is none is no error.
+        Takes and raises what ``route`` does. It is no error where nothing is cached.
         """
         snapshot = await self.open()
-        asked = Request.parse(request, available=available_skills, history=history, scope=scope)
-        await self._forget(asked.text, context_of(snapshot.base, asked))
+        parsed = Request.parse(request, available=available_skills, history=history, scope=scope)
+        await self._forget(parsed.text, cache_context_of(snapshot.base_context, parsed))
 
     async def route_many(
         self,
@@ -471,7 +484,7 @@ class SemanticRouter(OpenedInBlock):
         texts = list(requests)
         available = available_skills
         if available is not None:
-            available = names_in("available skills", available)  # read once for each request
+            available = names_in("available skills", available)  # an iterator is read once only
         for number, text in enumerate(texts, start=1):
             if number % CHECKED_AT_ONCE == 0:
                 await give_way()
@@ -494,7 +507,7 @@ class SemanticRouter(OpenedInBlock):
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(one(text)) for text in batch]
             except BaseExceptionGroup as errors:
-                raise errors.exceptions[0] from None  # what route itself would have raised
+                raise errors.exceptions[0] from None  # as ``route`` would have raised it
             results.extend(task.result() for task in tasks)
         return results
 
@@ -558,7 +571,8 @@ class SemanticRouter(OpenedInBlock):
         history: Sequence[AnyTurn] = (),
         scope: str | None = None,
     ) -> tuple[Discovered, ...]:
-        """The best skills for a query, best first, with why. Decides nothing and caches nothing.
+        """The best skills for a query, best first, each with the reason. Decides and caches
+        nothing.
 
         Args:
             query: what is needed, at most 20,000 characters.
@@ -578,8 +592,8 @@ class SemanticRouter(OpenedInBlock):
         from router.stages.followup import reading_of
 
         snapshot = self._runtime.ready or await self.open()
-        asked = Request.parse(query, available=available, history=history, scope=scope)
-        context = reading_of(asked, snapshot.index.skill_names).context
+        parsed = Request.parse(query, available=available, history=history, scope=scope)
+        context = reading_of(parsed, snapshot.index.skill_names).context
         included = tuple(names_in("always_include", always_include))
         version = snapshot.catalog.version
 
@@ -588,7 +602,7 @@ class SemanticRouter(OpenedInBlock):
             return await discover(
                 query,
                 context=context,
-                available=asked.available,
+                available=parsed.available,
                 always_include=included,
                 catalog=snapshot.catalog,
                 index=snapshot.index,
@@ -596,7 +610,7 @@ class SemanticRouter(OpenedInBlock):
                 listings=None if installed_only else snapshot.parts.listings,
             )
 
-        key = query, context, asked.available, included, limit, installed_only, version
+        key = query, context, parsed.available, included, limit, installed_only, version
         return await self._searches.do(key, search)
 
     async def enrich(
@@ -655,8 +669,8 @@ class SemanticRouter(OpenedInBlock):
         right: bool | None = None,
         scope: str | None = None,
     ) -> None:
-        """Say what an earlier answer should have been. It is evidence at once. A corrected request
-        is answered as corrected from then on; a wrong answer leaves the caches.
+        """Correct or confirm an earlier answer. This becomes a label at once: the same request gets
+        the corrected answer from then on, and a wrong answer is dropped from the caches.
 
         Args:
             result_id: the ``id`` of one of the latest 2,000 answers of this router, or of the
@@ -681,25 +695,27 @@ class SemanticRouter(OpenedInBlock):
         if right is False or (named is not None and set(named) != set(past.skills)):
             await self._forget(past.text, past.context)
         snapshot = self._runtime.current
-        if named is None or not all(map(snapshot.catalog.offers, named)):  # one is gone by now
-            return
+        if named is None or not all(map(snapshot.catalog.offers, named)):
+            return  # no correction to cache, or one of its skills was removed meanwhile
         from router.decision import Decider
 
         result = Decider(snapshot, self.settings).corrected(past.text, named)
-        catalog, similar = snapshot.catalog, self._use_semantic_cache
+        catalog = snapshot.catalog
         basis = Basis.of(DecidedBy.PERSON, named, catalog)
-        await self._caches.keep(past.text, past.context, result, basis, catalog, similar=similar)
+        await self._caches.keep(
+            past.text, past.context, result, basis, catalog, use_fuzzy=self._use_semantic_cache
+        )
 
     async def learned(self) -> None:
-        """Wait until the local model is of all the evidence there is. Routing needs no such wait:
-        it goes on with what is known, and models come in the background."""
+        """Wait until the local model is fitted to all labels. Routing does not need this: it uses
+        the latest model, and new ones are fitted in the background."""
         learner = (await self.open()).parts.learner
         if learner is not None:
             await learner.trainer.trained()
 
     @property
     def learner(self) -> Learner:
-        """What the router has learnt.
+        """The labels, the local model, the error bound and the calibrations.
 
         Raises:
             ConfigurationError: learning is switched off.

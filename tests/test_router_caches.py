@@ -263,7 +263,7 @@ async def test_what_is_kept_of_an_answer_is_not_what_else_was_considered(tmp_pat
     async with shipped_router(tmp_path) as router:
         first = await router.route(SQUASH)
         assert first.trace[-1].candidates
-        context = router._runtime.current.base
+        context = router._runtime.current.base_context
         exact, fuzzy = router.exact.get(SQUASH, context), router.fuzzy.find(SQUASH, context).kept
         assert exact is not None
         assert fuzzy is not None

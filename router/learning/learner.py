@@ -72,7 +72,7 @@ MANY_CHANGED: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class ExampleAnswer:
+class CalibratedAnswer:
     """What the examples say of one request, and how sure that is.
 
     Attributes:
@@ -119,7 +119,7 @@ class EvidenceCheck:
     """
 
     bound: BoundDecision
-    answer: ExampleAnswer | None
+    answer: CalibratedAnswer | None
 
     def evidence(self) -> dict[str, EvidenceValue]:
         """For the trace: risk, bound, and what stands behind them."""
@@ -270,36 +270,38 @@ class Learner:
             self.calibrations.drop()
         return True
 
-    def teaches(self, asked: Request) -> bool:
+    def teaches(self, request: Request) -> bool:
         """Whether a label for this request is kept."""
-        return _stands_alone(asked) and (asked.scope is None or self._settings.share_scopes)
+        return _depends_on_text_alone(request) and (
+            request.scope is None or self._settings.share_scopes
+        )
 
-    async def correction(self, asked: Request) -> tuple[str, ...] | None:
+    async def correction(self, request: Request) -> tuple[str, ...] | None:
         """The skills that a person said are right for this very request, here or in a process that
         shares the evidence; None where nobody did. The caches hold that, too, but they forget."""
-        if not _stands_alone(asked) or not self._store.may_be_corrected(asked.text):
+        if not _depends_on_text_alone(request) or not self._store.may_be_corrected(request.text):
             return None
         known = self._skills
         try:
-            return await in_thread(lambda: self._store.correction(asked.text, known))
+            return await in_thread(lambda: self._store.correction(request.text, known))
         except StoreError as error:
             _log.error("whether the request was corrected cannot be read: %s", error)
             return None
 
-    async def check(self, asked: Request, index: SkillIndex) -> EvidenceCheck | None:
+    async def check(self, request: Request, index: SkillIndex) -> EvidenceCheck | None:
         """What the evidence says; None where the request is not one that it speaks about."""
-        if self._settings.max_error == 0 or not _stands_alone(asked):
+        if self._settings.max_error == 0 or not _depends_on_text_alone(request):
             return None
         model = self.trainer.model
         if model is None or not self.trainer.current:
             return EvidenceCheck(self.bound.decide(None), None)
-        local = model.answer(asked.text, await index.reader.vector(asked.text))
+        local = model.answer(request.text, await index.reader.vector(request.text))
         decision = self.bound.decide(local.signals.vector(), answer=local.answer)
         if self.bound.due:
             self._background.run(self._refit(self.bound.fitting()))
         if decision.risk is None:
             return EvidenceCheck(decision, None)
-        answer = ExampleAnswer(
+        answer = CalibratedAnswer(
             skills=local.skills,
             confidence=1 - decision.risk,
             coverage=1.0,
@@ -311,9 +313,9 @@ class Learner:
         )
         return EvidenceCheck(decision, answer.offered_by(index.catalog))
 
-    async def answer_by_examples(
-        self, asked: Request, index: SkillIndex, retrieved: Mapping[str, float], *, fits: float
-    ) -> ExampleAnswer | None:
+    async def answer_without_llm(
+        self, request: Request, index: SkillIndex, retrieved: Mapping[str, float], *, fits: float
+    ) -> CalibratedAnswer | None:
         """What the evidence says where no LLM can be asked; None where it says nothing that its
         own held-out examples bear out.
 
@@ -322,15 +324,15 @@ class Learner:
             fits: its estimate that any of them fits, in [0, 1].
         """
         model = self.trainer.model
-        if model is None or model.coverage is None or not _stands_alone(asked):
+        if model is None or model.coverage is None or not _depends_on_text_alone(request):
             return None
-        scores = model.scores(asked.text, await index.reader.vector(asked.text))
+        scores = model.scores(request.text, await index.reader.vector(request.text))
         support = model.coverage.support(model.answers, retrieved, fits=fits)
         right = model.coverage.probabilities(scores, support)
         share = uncovered_share(retrieved, model.examples_of)
         coverage = model.coverage.coverage(scores, uncovered=share, fits=fits)
         best = np.argsort(-right, kind="stable")[:MAX_RANKED].tolist()
-        answer = ExampleAnswer(
+        answer = CalibratedAnswer(
             skills=model.answers[best[0]],
             confidence=coverage * float(right[best[0]]),
             coverage=coverage,
@@ -357,7 +359,7 @@ class Learner:
 
     async def learn(
         self,
-        asked: Request,
+        request: Request,
         skills: Iterable[str],
         *,
         source: Source,
@@ -384,13 +386,13 @@ class Learner:
                 self._unsaved = 0
                 self._background.run(self._save())
         known = self._skills
-        if self.teaches(asked) and await in_thread(
-            lambda: self._store.add(asked.text, names, source=source, catalog=known)
+        if self.teaches(request) and await in_thread(
+            lambda: self._store.add(request.text, names, source=source, catalog=known)
         ):
             self.trainer.note()
-            await self._share_labels({(normalise(asked.text), "")})
+            await self._share_labels({(normalise(request.text), "")})
             if self._events.listening:
-                self._events.emit(Learned(asked.text, names, source.value))
+                self._events.emit(Learned(request.text, names, source.value))
 
     async def _exchange(self, outcome: Sequence[Any]) -> None:
         """Tell the processes that share the evidence file of an outcome, and hear of theirs."""
@@ -482,19 +484,19 @@ class Learner:
             raise UnknownAnswer(f"feedback: no answer {answer_id!r} is remembered{of}")
         return found
 
-    def record_of(self, result: RoutingResult, asked: Request, context: str) -> AnsweredRequest:
+    def record_of(self, result: RoutingResult, request: Request, context: str) -> AnsweredRequest:
         """What feedback on a result, as it is given, needs, and not its trace: thousands are
         remembered, and full garbage collections look through all of it. Its cache entries are filed
         under ``context``."""
         cached = result.from_cache  # its trace is the caches' own
         return result.id, PastAnswer(
-            text=asked.text,
+            text=request.text,
             skills=result.selected_skills,
             context=context,
             stage=result.stage.value if cached else said_by(result),
             confidence=result.confidence if cached else own_confidence(result),
-            teaches=self.teaches(asked),
-            scope=asked.scope,
+            teaches=self.teaches(request),
+            scope=request.scope,
             was_question=result.decision is Decision.CLARIFY,
             version=self._version,
         )
@@ -579,7 +581,7 @@ class Learner:
             forget_places(self._store.folder, one.key)
 
 
-def _stands_alone(asked: Request) -> bool:
+def _depends_on_text_alone(request: Request) -> bool:
     """Whether the answer depends on the request's text alone: not on earlier turns, nor on which
     skills were allowed."""
-    return asked.available is None and not asked.history
+    return request.available is None and not request.history

@@ -1,8 +1,8 @@
-"""Where answers are kept: the port, and the cache of one machine.
+"""The interface of answer caches, and the cache of one machine.
 
-``AnswerCache`` is all that the router knows of a cache. ``LocalAnswers`` is the one of this
-machine: the exact cache in memory, and the fuzzy cache in memory and in an SQLite file that
-processes share. ``router.stages.conformance`` tests any other.
+The router uses every cache through ``AnswerCache``. ``LocalAnswers`` is the one of this machine:
+the exact cache in memory, and the fuzzy cache in memory and in an SQLite file that processes share.
+Other caches are tested with ``router.stages.conformance``.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from router.stages.validation import KeptAnswer
 _EXACT: Final = ExactSettings()
 _FUZZY: Final = FuzzySettings()
 WRITE_SECONDS: Final = 0.1
-"""An answer is in the file this long after it was given: nobody waits for the file, and answers are
-written many at a time. If the process is killed, the answers of that time must be found again."""
+"""Answers are written to the file after this pause, many at a time, so that no request waits for
+the file. If the process is killed, the answers of the last pause are lost and decided again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a cache has for one request.
+    """The result of a cache look-up.
 
     Attributes:
-        kept: the answer; None when there is none.
-        stage: the cache that has it, ``exact`` or ``fuzzy``.
-        text: the request that it was given to.
-        similar: what a look for similar requests gave; None when there was none.
+        kept: the answer; None on a miss.
+        stage: the cache that holds it, ``exact`` or ``fuzzy``.
+        text: the request that the answer was stored for.
+        similar: the result of the search for similar requests; None where none was made.
         exact_microseconds: time spent in the exact cache.
         fuzzy_microseconds: time spent in the fuzzy cache.
-        alone: why the answers that processes share were not looked at; empty when they were.
+        alone: why only this process's own answers were searched, and not those that processes
+            share; empty where the shared ones were searched.
     """
 
     kept: KeptAnswer | None
@@ -67,34 +68,36 @@ def configured_cache(settings: Settings) -> AnswerCache:
 
 
 class AnswerCache(Protocol):
-    """Keeps answers by the text of the request and by its context, and finds them again.
+    """Stores answers by the text of the request and by its cache context, and finds them again.
 
-    A cache never raises for trouble of its own: it finds nothing and keeps nothing, and says so in
-    its log. It is shared by the requests of one event loop.
+    A cache never raises when it fails (its file or server cannot be used): it finds nothing, stores
+    nothing and logs why. It is shared by the requests of one event loop.
     """
 
     async def open(self) -> None:
         """Open files and connections. Called once, before anything else."""
 
     async def find(self, text: str, context: str, *, similar: bool) -> Found:
-        """The answer to this request in this context or, where ``similar`` allows it, to one that
-        means the same. The router decides whether it still holds."""
+        """The answer to this request in this context or, with ``similar``, to a request that means
+        the same. The router then checks whether the answer is still valid."""
 
     async def keep(self, text: str, context: str, kept: KeptAnswer, *, similar: bool) -> None:
-        """Keep an answer, in place of an earlier one to the same request and context; unless
-        ``similar`` allows it, for identical requests only."""
+        """Store an answer in place of an earlier one to the same request and context. Without
+        ``similar``, only identical requests may find it."""
 
     async def forget(self, text: str, context: str) -> None:
-        """Drop the answer to this request in this context, for every process."""
+        """Drop the answer to this request in this context, for every process that shares the
+        cache."""
 
     async def keep_marks(self, catalog_version: str, marks: bytes) -> None:
-        """Keep the marks of a catalog that an answer was decided over, while there is one."""
+        """Store the marks of a catalog that an answer was decided over (``validation.marks``), at
+        least while such an answer is stored."""
 
     async def marks_of(self, catalog_version: str) -> bytes | None:
         """The marks of a catalog; None when they are not known."""
 
     async def aclose(self) -> None:
-        """Write down what is left to write, and close everything. Closing twice is fine."""
+        """Write what is not yet written, and close everything. Closing twice is fine."""
 
 
 class LocalAnswers:
@@ -102,8 +105,8 @@ class LocalAnswers:
 
     Attributes:
         exact: answers to identical requests, in memory.
-        fuzzy: answers to similar ones as well, in memory and in the file. What another process
-            drops or corrects there is dropped from ``exact`` within a second.
+        fuzzy: answers to identical and similar requests, in memory and in the file. An answer that
+            another process drops or replaces in the file leaves ``exact`` within a second.
     """
 
     def __init__(
@@ -136,7 +139,7 @@ class LocalAnswers:
 
     @classmethod
     def configured(cls, settings: Settings) -> Self:
-        """The answers where the settings say; see the constructor."""
+        """The cache that the settings describe. No file is opened yet."""
         return cls(settings.exact, settings.fuzzy, path=settings.state_dir / "fuzzy.sqlite3")
 
     async def open(self) -> None:
@@ -145,21 +148,21 @@ class LocalAnswers:
     async def find(self, text: str, context: str, *, similar: bool) -> Found:
         began = time.perf_counter()
         self.fuzzy.follow()
-        own = self.exact.get(text, context)
-        looked = time.perf_counter()
-        in_exact = (looked - began) * 1e6
-        if own is not None or not similar:
-            return Found(own, Stage.EXACT, text, None, in_exact)
-        recall = self.fuzzy.find(text, context)
-        if recall.is_own and recall.kept is not None:  # from now on it is an exact hit
-            self.exact.set(text, recall.kept, context)
+        exact = self.exact.get(text, context)
+        exact_ended = time.perf_counter()
+        exact_microseconds = (exact_ended - began) * 1e6
+        if exact is not None or not similar:
+            return Found(exact, Stage.EXACT, text, None, exact_microseconds)
+        match = self.fuzzy.find(text, context)
+        if match.is_own and match.kept is not None:  # from now on it is an exact hit
+            self.exact.set(text, match.kept, context)
         return Found(
-            recall.kept,
+            match.kept,
             Stage.FUZZY,
-            recall.matched or text,
-            recall,
-            in_exact,
-            (time.perf_counter() - looked) * 1e6,
+            match.matched or text,
+            match,
+            exact_microseconds,
+            (time.perf_counter() - exact_ended) * 1e6,
         )
 
     async def keep(self, text: str, context: str, kept: KeptAnswer, *, similar: bool) -> None:

@@ -1,7 +1,7 @@
-"""Stages 1 and 2: an earlier answer, given again where it still holds.
+"""Stages 1 and 2 of the cascade: the fuzzy and the exact cache of earlier answers.
 
-The two caches lie behind one port (``AnswerCache``). An answer that was decided over other skills
-is checked before it is given again (``router/stages/validation.py``).
+Both caches are behind one interface (``AnswerCache``). A cached answer that was decided over other
+skills, or with other evidence, is validated before it is used (``router/stages/validation.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from router.request import Request
 from router.result import EvidenceValue, Outcome, RoutingResult, Stage, StageTrace
 from router.stages.answers import AnswerCache, Found
 from router.stages.fuzzy import FuzzyMatch
-from router.stages.validation import Basis, DecidedBy, KeptAnswer, marks, refusal
+from router.stages.validation import Basis, DecidedBy, KeptAnswer, marks, reason_invalid
 
 if TYPE_CHECKING:
     from router.retrieval.index import SkillIndex
@@ -33,60 +33,63 @@ _NOT_NEEDED: Final = (
 )
 
 
-class Question(NamedTuple):
-    """A request, with all else that decides its answer.
+class PreparedRequest(NamedTuple):
+    """A request, with everything else that its answer depends on.
 
     Attributes:
-        asked: the request.
-        context: under which its answers are filed.
-        skill_index: over the skills as they are now.
-        evidence_digest: of what has been learnt, where that decides; else empty.
-        similar: whether the fuzzy cache takes part: it may answer, and may keep the answer.
+        request: the request itself.
+        cache_context: a digest of everything but the text and the catalog that changes the answer.
+            The text and this digest are the cache key.
+        skill_index: the index over the current skills.
+        evidence_digest: a digest of the labels that the local model was fitted on; empty where no
+            local model may answer without an LLM.
+        use_fuzzy: whether the fuzzy cache may answer this request and may store its answer.
     """
 
-    asked: Request
-    context: str
+    request: Request
+    cache_context: str
     skill_index: SkillIndex
     evidence_digest: str
-    similar: bool
+    use_fuzzy: bool
 
 
 class CacheStages:
-    """Asks a cache, checks what it holds, and keeps new answers in it."""
+    """Looks requests up in the caches, validates what it finds, and stores new answers."""
 
     def __init__(self, cache: AnswerCache, events: Events, ids: Iterator[str]) -> None:
-        """``events`` are told how each look into the cache ended; an answer that is given again
-        takes the next of ``ids``."""
+        """Each look-up emits its outcome to ``events``. Each answer from the cache gets a new id,
+        the next one of ``ids``, so that feedback can be given on it."""
         self._cache = cache
         self._events = events
         self._ids = ids
 
     async def answer(
-        self, question: Question, *, tell: bool = True
+        self, prepared: PreparedRequest, *, emit_events: bool = True
     ) -> tuple[RoutingResult | None, tuple[StageTrace, ...]]:
-        """The cached answer, or None when there is none that still holds, and the trace entries of
-        both stages. ``tell`` is False for a look that gives nobody an answer: no event is raised.
-        """
-        catalog, similar = question.skill_index.catalog, question.similar
-        found = await self._cache.find(question.asked.text, question.context, similar=similar)
-        kept, refused, state = found.kept, None, (catalog.version, question.evidence_digest)
-        if kept is not None and kept.holds_in != state:
-            refused = await self._refusal(kept, found.text, question)
-            if refused is None:
-                kept.holds_in = state
-        trace = _trace(found, wanted_similar=similar, refused=refused)
-        if tell and self._events.listening:
-            self._tell(trace, None if refused is None else found.stage)
-        if kept is None or refused is not None:
+        """The cached answer, or None when there is no valid one, and the trace entries of both
+        stages. ``emit_events`` is False where the look-up serves no request."""
+        catalog, use_fuzzy = prepared.skill_index.catalog, prepared.use_fuzzy
+        found = await self._cache.find(
+            prepared.request.text, prepared.cache_context, similar=use_fuzzy
+        )
+        kept, invalid, state = found.kept, None, (catalog.version, prepared.evidence_digest)
+        if kept is not None and kept.valid_for != state:
+            invalid = await self._reason_invalid(kept, found.text, prepared)
+            if invalid is None:
+                kept.valid_for = state
+        trace = _trace(found, use_fuzzy=use_fuzzy, invalid=invalid)
+        if emit_events and self._events.listening:
+            self._emit_events(trace, None if invalid is None else found.stage)
+        if kept is None or invalid is not None:
             return None, trace
-        again = kept.result.copy_with(
+        hit = kept.result.copy_with(
             stage=found.stage,
             from_cache=True,
             catalog_version=catalog.version,
             trace=trace + _NOT_NEEDED,
             id=next(self._ids),
         )
-        return again, trace
+        return hit, trace
 
     async def keep(
         self,
@@ -96,35 +99,37 @@ class CacheStages:
         basis: Basis,
         catalog: Catalog,
         *,
-        similar: bool,
+        use_fuzzy: bool,
     ) -> None:
-        """Keep an answer with what it rests on, so that it can be checked over later catalogs.
-        Without ``similar`` it is kept for identical requests only."""
+        """Store an answer together with its basis, so that it can be validated over later
+        catalogs. Without ``use_fuzzy`` only identical requests will find it."""
         kept = KeptAnswer(result.copy_with(trace=()), basis)  # a hit has a trace of its own
-        await self._cache.keep(text, context, kept, similar=similar)
+        await self._cache.keep(text, context, kept, similar=use_fuzzy)
         if basis.decided_by is not DecidedBy.ROUTER:
             await self._cache.keep_marks(basis.catalog, marks(catalog))
 
-    async def _refusal(self, kept: KeptAnswer, text: str, question: Question) -> str | None:
-        """Why an answer of another state is not given again; None when it is."""
-        then = None if kept.basis is None else await self._cache.marks_of(kept.basis.catalog)
-        available = question.asked.available
+    async def _reason_invalid(
+        self, kept: KeptAnswer, text: str, prepared: PreparedRequest
+    ) -> str | None:
+        """Why an answer of another catalog or other evidence is invalid; None when it is valid."""
+        earlier = None if kept.basis is None else await self._cache.marks_of(kept.basis.catalog)
+        available = prepared.request.available
         try:
-            return await refusal(
-                kept, text, question.skill_index, available=available, marks_then=then
+            return await reason_invalid(
+                kept, text, prepared.skill_index, available=available, earlier_marks=earlier
             )
         except EncoderError as error:
             return f"whether it still holds cannot be found out: {error}"
 
-    def _tell(self, trace: tuple[StageTrace, ...], refused: Stage | None) -> None:
-        """Raise the events of the stages that ran; ``refused`` is the one whose answer was not
-        given again."""
+    def _emit_events(self, trace: tuple[StageTrace, ...], invalid_in: Stage | None) -> None:
+        """Emit an event for each stage that ran. ``invalid_in`` is the stage that found an invalid
+        answer, if one did."""
         fuzzy, exact = trace
         for entry in (exact, fuzzy):
             outcome, refused_by = CacheOutcome.MISS, ""
             if entry.outcome is Outcome.ANSWERED:
                 outcome = CacheOutcome.HIT
-            elif entry.stage is refused:
+            elif entry.stage is invalid_in:
                 outcome, refused_by = CacheOutcome.REFUSED, "validation"
             elif "blocked" in entry.evidence:
                 outcome, refused_by = CacheOutcome.REFUSED, "gate"
@@ -132,21 +137,19 @@ class CacheStages:
                 self._events.emit(CacheLookup(entry.stage, outcome, entry.reason, refused_by))
 
 
-def _trace(
-    found: Found, *, wanted_similar: bool, refused: str | None
-) -> tuple[StageTrace, StageTrace]:
-    """The entries of both stages; ``refused`` is why an answer that is there is not given."""
+def _trace(found: Found, *, use_fuzzy: bool, invalid: str | None) -> tuple[StageTrace, StageTrace]:
+    """The trace entries of both stages; ``invalid`` says why the answer found is invalid, if so."""
     if found.kept is not None and found.stage is Stage.EXACT:
         exact = _EXACT_HIT.copy_with(microseconds=found.exact_microseconds)
-        return _IDENTICAL, exact if refused is None else _refused(exact, refused)
+        return _IDENTICAL, exact if invalid is None else _declined(exact, invalid)
     reason = "no identical request is stored"
     if found.alone:
         reason = f"{reason} by this process; {found.alone}"
     exact = StageTrace(Stage.EXACT, Outcome.DECLINED, reason, found.exact_microseconds)
     if found.similar is None:
-        return _NO_FUZZY_CACHE if wanted_similar else _LEFT_OUT, exact
+        return _NO_FUZZY_CACHE if use_fuzzy else _LEFT_OUT, exact
     fuzzy = _trace_of_similar(found.similar, found.fuzzy_microseconds)
-    return fuzzy if refused is None else _refused(fuzzy, refused), exact
+    return fuzzy if invalid is None else _declined(fuzzy, invalid), exact
 
 
 def _trace_of_similar(similar: FuzzyMatch, microseconds: float) -> StageTrace:
@@ -167,5 +170,5 @@ def _trace_of_similar(similar: FuzzyMatch, microseconds: float) -> StageTrace:
     return StageTrace(Stage.FUZZY, outcome, reason, microseconds, evidence)
 
 
-def _refused(entry: StageTrace, why: str) -> StageTrace:
-    return entry.copy_with(outcome=Outcome.DECLINED, reason=f"not given again: {why}")
+def _declined(entry: StageTrace, invalid: str) -> StageTrace:
+    return entry.copy_with(outcome=Outcome.DECLINED, reason=f"not given again: {invalid}")

@@ -1,19 +1,18 @@
-"""The exact cache: the answer to a request that was asked before, in a few dictionary look-ups.
+"""The exact cache: answers identical requests in a few dictionary look-ups.
 
-The key is the normalised text and the context, a digest that the router makes of everything else
-that changes the answer (available skills, history, scope, settings) but the catalog: whether an
-answer still holds over today's skills is seen when it is read (``validation``).
+The key is the normalised text and the cache context, which is a digest of everything else that
+changes the answer (available skills, history, scope, settings), except the catalog: whether an
+answer is valid over the current skills is checked when it is read (``validation``).
 
-``get`` is the hottest path of the router, so two things keep it near the cost of a dictionary:
+``get`` is called more often than anything else in the router, so two things make it fast:
 
-* Each entry is also filed under the spellings by which it was asked, so a request that comes again
-  letter for letter is not even normalised.
-* A hit only notes that the entry was used. The next ``set`` applies the notes to the LRU order of
-  ``cachetools``. The notes of the last ``8 * max_entries`` hits are kept, so the order of
-  eviction is exact among all entries that they cover.
+* Each entry is also stored under the exact texts (*spellings*) of its requests, so that a request
+  that is repeated letter for letter is not even normalised.
+* A hit only records that the entry was used. The next ``set`` applies these records to the LRU
+  order of ``cachetools``. The last ``8 * max_entries`` hits are recorded.
 
-One event loop and one synchronous caller may share a cache: what changes an entry takes a lock, and
-a hit needs none, because each of its steps is a single operation of the interpreter.
+One event loop and one synchronous caller may share a cache. Whatever changes an entry takes a lock.
+A hit takes none, because each of its steps is a single operation of the interpreter.
 """
 
 from __future__ import annotations
@@ -34,9 +33,10 @@ from router.text import normalise
 T = TypeVar("T")
 
 _MAX_SPELLINGS: Final = 8
-"""Spellings an entry is filed under; further ones are normalised every time."""
+"""Spellings that are stored for one entry. A request in a further spelling is normalised each
+time."""
 _BYTES_BESIDE_TEXTS: Final = 3_000
-"""What an entry counts beside the texts of its requests: its answer, and its places."""
+"""The estimated size of an entry without the texts of its requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class _Entry(Generic[T]):
 
 
 class ExactCache(Generic[T]):
-    """Answers by normalised text and context, least recently used out first, with a time to live.
+    """An LRU cache of answers by normalised text and context, with a time to live.
 
     Args:
         max_entries: capacity, at least 1.
-        max_bytes: of all entries, nearly: their requests and ``_BYTES_BESIDE_TEXTS`` for each. What
-            is larger by itself is not kept.
-        ttl_seconds: life of an entry from its ``set``; at exactly this age it is gone.
+        max_bytes: capacity in estimated bytes: ``_BYTES_BESIDE_TEXTS`` and the texts of each entry.
+            An entry that is larger by itself is not stored.
+        ttl_seconds: an entry expires this long after its ``set``.
         clock: seconds that never run backwards, such as ``time.monotonic``.
     """
 
@@ -88,13 +88,14 @@ class ExactCache(Generic[T]):
         self._entries: LRUCache[tuple[str, str], _Entry[T]] = LRUCache(max_entries)
         self._by_spelling: dict[str, dict[str, _Entry[T]]] = {}
         self._used: deque[_Entry[T]] = deque(maxlen=8 * max_entries)
-        self._note_use = self._used.append
+        self._record_use = self._used.append
         self._hits = self._misses = self._evictions = self._expirations = 0
 
     def get(self, request: str, context: str = "") -> T | None:
-        """The live answer to this request in this context, or None. O(1).
+        """The answer to this request in this context, or None where there is none or it has
+        expired.
 
-        The stored object itself is handed out.
+        It is the stored object itself, not a copy. O(1).
         """
         try:
             entry = self._by_spelling[context][request]
@@ -106,35 +107,35 @@ class ExactCache(Generic[T]):
         if self._clock() >= entry.expires_at:
             self._expire(entry)
             return None
-        self._note_use(entry)
+        self._record_use(entry)
         self._hits += 1
         return entry.answer
 
     def set(self, request: str, answer: T, context: str = "") -> None:
-        """Store the answer; it replaces an earlier one to the same request and context. O(1)."""
+        """Store the answer in place of an earlier one to the same request and context. O(1)."""
         key = (normalise(request), context)
         size = _BYTES_BESIDE_TEXTS + sys.getsizeof(key[0])
         entry = _Entry(key, self._clock() + self._ttl_seconds, answer, size)
         with self._lock:
-            self._settle_uses()
+            self._apply_uses()
             if (old := self._entries.pop(key, None)) is not None:
-                self._unfile(old)
+                self._remove_spellings(old)
             if size > self._max_bytes:
                 return
             while (
                 len(self._entries) >= self._entries.maxsize or self._bytes + size > self._max_bytes
             ):
-                self._unfile(self._entries.popitem()[1])
+                self._remove_spellings(self._entries.popitem()[1])
                 self._evictions += 1
             self._entries[key] = entry
             self._bytes += size
-            self._file(entry, request)
+            self._add_spelling(entry, request)
 
     def discard(self, request: str, context: str) -> None:
         """Drop one answer."""
         with self._lock:
             if (entry := self._entries.pop((normalise(request), context), None)) is not None:
-                self._unfile(entry)
+                self._remove_spellings(entry)
 
     def latest(self, limit: int) -> list[tuple[str, str, T, float]]:
         """The answers that were stored last, newest first: the normalised request, the context, the
@@ -148,7 +149,7 @@ class ExactCache(Generic[T]):
         ]
 
     def clear(self) -> None:
-        """Drop all entries; the counts go on."""
+        """Drop all entries. The counts in ``stats`` are not reset."""
         with self._lock:
             self._entries.clear()
             self._by_spelling.clear()
@@ -171,23 +172,23 @@ class ExactCache(Generic[T]):
             if entry is None:
                 self._misses += 1
             else:
-                self._file(entry, request)
+                self._add_spelling(entry, request)
             return entry
 
     def _expire(self, entry: _Entry[T]) -> None:
         with self._lock:
             self._misses += 1
-            if self._entries.get(entry.key) is entry:  # not if it was just replaced
+            if self._entries.get(entry.key) is entry:  # else it has just been replaced
                 del self._entries[entry.key]
-                self._unfile(entry)
+                self._remove_spellings(entry)
                 self._expirations += 1
 
-    def _settle_uses(self) -> None:
-        """Bring the LRU order up to date with the hits since the last time."""
+    def _apply_uses(self) -> None:
+        """Bring the LRU order up to date with the recorded hits."""
         while self._used:
             self._entries.get(self._used.popleft().key)
 
-    def _file(self, entry: _Entry[T], request: str) -> None:
+    def _add_spelling(self, entry: _Entry[T], request: str) -> None:
         size = sys.getsizeof(request)
         if len(entry.spellings) < _MAX_SPELLINGS and self._bytes + size <= self._max_bytes:
             self._bytes += size
@@ -195,7 +196,7 @@ class ExactCache(Generic[T]):
             entry.spellings.append(request)
             self._by_spelling.setdefault(entry.key[1], {})[request] = entry
 
-    def _unfile(self, entry: _Entry[T]) -> None:
+    def _remove_spellings(self, entry: _Entry[T]) -> None:
         self._bytes -= entry.size
         context = entry.key[1]
         spellings = self._by_spelling.get(context, {})

@@ -131,24 +131,23 @@ class Reading:
         return f"{reason}; read with {what}{answer}" if self.turns else reason
 
 
-def reading_of(asked: Request, names: SkillNames = _NO_NAMES) -> Reading:
-    """The request, with what was said before where it cannot stand alone. ``names`` are taken out
-    of the assistant's answer: it says which tool was used, or asks which one is meant."""
-    if is_courtesy(asked.text):
-        return Reading(asked.text)
-    said = [turn.text[:MAX_TURN_CHARACTERS] for turn in asked.history if turn.role == "user"]
-    parts = [asked.text]
+def reading_of(request: Request, names: SkillNames = _NO_NAMES) -> Reading:
+    """The request, with what was said before where it cannot stand alone."""
+    if is_courtesy(request.text):
+        return Reading(request.text)
+    said = [turn.text[:MAX_TURN_CHARACTERS] for turn in request.history if turn.role == "user"]
+    parts = [request.text]
     while said and len(parts) <= MAX_TURNS and not stands_alone(parts[0]):
         turn = said.pop()
         if not says_nothing(turn):
             parts.insert(0, turn)
     before = parts[:-1]
     if not before:
-        return Reading(asked.text)
+        return Reading(request.text)
     turns = len(before)
-    answers = [turn.text for turn in asked.history if turn.role == "assistant"]
+    answers = [turn.text for turn in request.history if turn.role == "assistant"]
     before += [names.taken_out(answer[:MAX_ANSWER_CHARACTERS]) for answer in answers[-1:]]
-    return Reading(asked.text, "\n".join(before), turns, bool(answers))
+    return Reading(request.text, "\n".join(before), turns, bool(answers))
 
 
 def says_nothing(text: str) -> bool:

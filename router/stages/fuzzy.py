@@ -1,16 +1,15 @@
-"""The fuzzy cache: the answer to a request that differs from an earlier one only in ways that do
-not matter.
+"""The fuzzy cache: answers a request with the answer to a similar one that means the same.
 
-A request is answered by its own entry if there is one, at dictionary cost. Otherwise by the most
-similar entry (normalised Levenshtein similarity of the texts without fillers) that reaches the
-threshold and passes the content gate (``gate``).
+Where there is an entry for the identical request, a dictionary finds it. Otherwise the request is
+answered by the most similar entry that reaches the similarity threshold (normalised Levenshtein
+similarity of the texts without filler words) and passes the content gate (``gate``).
 
-The request is compared with the few entries that can pass the gate (``fuzzy_index``), not with all.
-What is found is what a comparison with all would find, with two exceptions: a word that the cache
-has seen is never taken for a typo, and of many entries with the same items only the latest
+The request is compared only with the few entries that can pass the gate (``fuzzy_index``). The
+result is that of a comparison with all entries, with two exceptions: a word that the cache has seen
+is never taken for a typo, and of many entries with the same signature only the latest
 ``_MAX_COMPARED`` are compared.
 
-With a path, entries live in an SQLite file as well (``fuzzy_store``), which processes may share.
+With a path, entries are also in an SQLite file (``fuzzy_store``), which processes may share.
 """
 
 from __future__ import annotations
@@ -31,20 +30,21 @@ from router.result import RoutingResult
 from router.stages.exact import CacheStats
 from router.stages.fuzzy_index import Entry, Index
 from router.stages.fuzzy_store import Store
-from router.stages.gate import judge
+from router.stages.gate import compare_signatures
 from router.stages.validation import Basis, KeptAnswer
 from router.stages.wording import Signature, signature_of
 from router.text import normalise
 
 _MAX_COMPARED: Final = 64
-_MAX_EXPLAINED: Final = 1000
-"""Misses of longer texts, in characters, are not explained: comparing them would take too long."""
-_MAX_DISCARDED: Final = 10_000
-"""Answers dropped while the file could not be opened that are dropped there when it is back."""
+_MAX_EXPLAINED_CHARACTERS: Final = 1000
+"""For a longer request, a miss names no nearest request: to find it would take too long."""
+_MAX_PENDING_DISCARDS: Final = 10_000
+"""How many answers that are dropped while the file cannot be opened are remembered, to be dropped
+from the file once it opens."""
 _MAX_CATALOGS: Final = 64
-"""How many catalogs have their marks held in memory."""
-_SYNC_SECONDS: Final = 1.0
-"""How often a look-up checks for what other processes have changed."""
+"""The number of catalogs whose marks are held in memory."""
+_SYNC_INTERVAL_SECONDS: Final = 1.0
+"""The file is checked for changes by other processes at most this often."""
 CLOCK_ERROR_SECONDS: Final = 3600.0
 """The clocks of processes that share a file may differ by this much."""
 
@@ -54,14 +54,14 @@ class FuzzyMatch:
     """What the cache found for one request.
 
     Attributes:
-        kept: the stored answer, with what it rests on; None on a miss.
-        matched: the normalised request that the answer was learned for, or on a miss the most
-            similar one of those looked at that the gate kept back; None if there is none.
-        similarity: of ``matched``, in [0, 1].
-        age_seconds: since ``matched`` was learned.
-        compared: entries that were compared with the request.
-        blocked: why the gate kept ``matched`` back; None on a hit or when nothing was near.
-        is_own: whether the answer is to this very request, and not to a similar one.
+        kept: the stored answer with its basis; None on a miss.
+        matched: on a hit, the normalised request that the answer was stored for. On a miss, the
+            most similar request that the gate rejected; None if there is none.
+        similarity: of ``matched`` to the request, in [0, 1].
+        age_seconds: the age of the entry of ``matched``.
+        compared: the number of entries that were compared with the request.
+        blocked: why the gate rejected ``matched``; None on a hit, and where nothing was similar.
+        is_own: whether the entry is that of the identical request.
     """
 
     kept: KeptAnswer | None = None
@@ -79,19 +79,20 @@ class FuzzyMatch:
 
 
 class FuzzyCache:
-    """Answers by similar requests, least recently used out first, with a time to live.
+    """An LRU cache of answers, found by similar requests, with a time to live.
 
     Args:
-        similarity_threshold: least similarity of a hit, in [0, 1]; the gate applies on top.
-        ttl_seconds: life of an entry from its ``learn``; at exactly this age it is gone.
+        similarity_threshold: the least similarity of a hit, in [0, 1].
+        ttl_seconds: an entry expires this long after its ``learn``.
         max_entries: capacity, at least 1.
-        path: SQLite file to keep the entries in; None keeps them in memory only.
+        path: SQLite file for the entries; None keeps them in memory only.
         clock: seconds since the epoch. When it steps back, entries from the future count as new.
-        changed_elsewhere: is called with the text and context of an answer that another process has
+        changed_elsewhere: called with the text and context of an answer that another process has
             dropped or replaced.
 
-    A file that cannot be used never stops the router: a corrupt or foreign one is moved aside and
-    begun anew, an inaccessible one means working in memory. ``diagnostics`` says so.
+    A file that cannot be used never stops the router: a corrupt or foreign file is moved aside and
+    a new one is begun; without access to the file the cache works in memory. ``diagnostics`` says
+    what happened.
     """
 
     def __init__(
@@ -121,14 +122,16 @@ class FuzzyCache:
         """What went wrong with the file, in sentences."""
         self._path = path
         self._store = Store(path, self.diagnostics)
-        self._discarded: dict[tuple[str, str], None] = {}  # while the file could not be opened
+        self._pending_discards: dict[
+            tuple[str, str], None
+        ] = {}  # while the file could not be opened
         self._marks: dict[str, bytes] = {}  # of catalogs that this process has kept answers of
         self._opened = False
         self._synced_at = 0.0
 
     def open(self) -> None:
-        """Open the file and read what is in it; the first use does it otherwise. Waits for another
-        process that opens it, up to ten seconds."""
+        """Open the file and read its entries. Without this call, the first use does it. Waits up to
+        ten seconds for another process that is opening the file."""
         with self._lock:
             self._open()
 
@@ -140,28 +143,28 @@ class FuzzyCache:
 
     @property
     def fault(self) -> str:
-        """Why the entries are in memory only, where a file should keep them; empty otherwise."""
+        """Why the file could not be opened; empty where it is open or none was asked for."""
         return self._store.fault
 
     def reopen(self) -> None:
-        """Try again to open a file that could not be opened. What was learned meanwhile is written
-        to it, and what was dropped meanwhile is dropped there, too.
+        """Try again to open the file. Entries that were stored meanwhile are then written to it,
+        and those that were dropped meanwhile are dropped from it.
 
         Raises:
             StoreError: it still cannot be opened.
         """
         if not self.fault or self._path is None:
             return
-        db = self._store.connect(self._path)  # nobody waits for this with the lock
+        db = self._store.connect(self._path)  # outside the lock, because it may take seconds
         with self._lock:
             self._store.use(db)
             for entry in self._entries.values():
                 self._store.note_use(entry)
             self._sync(self._clock())
-            for key in self._discarded:
+            for key in self._pending_discards:
                 if (old := self._entries.get(key)) is not None and old.row is not None:
                     self._drop(old)
-            self._discarded.clear()
+            self._pending_discards.clear()
             self._store.flush()
 
     async def learn(
@@ -172,9 +175,8 @@ class FuzzyCache:
         *,
         basis: Basis | None = None,
     ) -> None:
-        """Store the answer, with what it rests on; it replaces an earlier one to the same request
-        and context. It is written down with the next ``flush`` or ``close``, and from then on it
-        survives the end of the process.
+        """Store the answer with its basis, in place of an earlier one to the same request and
+        context. The next ``flush`` or ``close`` writes it to the file.
         """
         text = normalise(request)
         self.follow()
@@ -182,36 +184,34 @@ class FuzzyCache:
             if (old := self._entries.get((text, context))) is not None:
                 self._drop(old)
             self._make_room(self._max_entries - 1)
-            items = signature_of(text)
+            signature = signature_of(text)
             kept = KeptAnswer(result, basis)
-            entry = Entry(None, text, context, items.core, self._clock(), kept)
-            self._add(entry, items)
+            entry = Entry(None, text, context, signature.core, self._clock(), kept)
+            self._add(entry, signature)
             self._store.note_use(entry)
 
     def follow(self) -> None:
-        """Take over what other processes have changed; it is looked for once a second."""
+        """Take over the changes that other processes have made to the file. It is checked for them
+        once a second at most."""
         now = self._clock()
-        if not self._opened or abs(now - self._synced_at) >= _SYNC_SECONDS:
+        if not self._opened or abs(now - self._synced_at) >= _SYNC_INTERVAL_SECONDS:
             with self._lock:
                 self._open()
                 self._sync(now)
 
     def find(self, request: str, context: str = "") -> FuzzyMatch:
-        """Look for an answer, and say what it rests on or what came nearest.
-
-        The stored object itself is handed out: a ``RoutingResult`` is deeply immutable.
-        """
+        """The best match for a request, or on a miss the nearest one that the gate rejected."""
         text = normalise(request)
         self.follow()
         with self._lock:
             now = self._clock()
-            own = self._entries.get((text, context))
-            if own is not None and (kept := self._answer(own, now)) is not None:
-                return FuzzyMatch(kept, text, 1.0, now - own.learned, 1, is_own=True)
+            identical = self._entries.get((text, context))
+            if identical is not None and (kept := self._answer(identical, now)) is not None:
+                return FuzzyMatch(kept, text, 1.0, now - identical.learned, 1, is_own=True)
             return self._find_similar(signature_of(text), context, now)
 
     def keep_marks(self, catalog_version: str, marks: bytes) -> None:
-        """Keep the marks of a catalog that answers were decided over (``validation``)."""
+        """Store the marks of a catalog that answers were decided over (``validation``)."""
         with self._lock:
             self._open()
             if catalog_version not in self._marks:
@@ -228,18 +228,21 @@ class FuzzyCache:
             return self._store.marks_of(catalog_version) if marks is None else marks
 
     def discard(self, request: str, context: str) -> None:
-        """Drop one answer; written down with the next ``flush`` or ``close``."""
+        """Drop one answer. The next ``flush`` or ``close`` drops it from the file."""
         key = normalise(request), context
         with self._lock:
             if (entry := self._entries.get(key)) is not None:
                 self._drop(entry)
-            if self.fault and len(self._discarded) < _MAX_DISCARDED:
-                self._discarded[key] = None
+            if self.fault and len(self._pending_discards) < _MAX_PENDING_DISCARDS:
+                self._pending_discards[key] = None
 
     def flush(self) -> bool:
-        """Write down what was learned, used and dropped; whether the file is right now. If not, it
-        is tried again with the next ``flush`` or ``close``. Waits for another writer for at most
-        ``fuzzy_store.BUSY_SECONDS``."""
+        """Write what was stored, used and dropped to the file.
+
+        Returns:
+            Whether this succeeded. If not, the next ``flush`` or ``close`` tries again. It waits
+            for another process that writes for at most ``fuzzy_store.BUSY_SECONDS``.
+        """
         with self._lock:
             return self._store.flush()
 
@@ -258,8 +261,12 @@ class FuzzyCache:
             return found
 
     def clear(self) -> bool:
-        """Drop all entries, in the file too; the counts go on. Whether the file, if there is to be
-        one, holds none now: one that cannot be written keeps them for the next process."""
+        """Drop all entries, in the file too. The counts in ``stats`` are not reset.
+
+        Returns:
+            Whether the file, if there should be one, is empty now. One that cannot be written keeps
+            its entries, and the next process finds them.
+        """
         with self._lock:
             self._open()  # first, because it reads what is in the file
             self._entries.clear()
@@ -268,7 +275,8 @@ class FuzzyCache:
             return self._store.clear()
 
     def close(self) -> None:
-        """Write down what is left, and close the file. The cache goes on in memory only."""
+        """Write what is not yet written, and close the file. The cache then works in memory
+        only."""
         with self._lock:
             self._store.close()
 
@@ -283,27 +291,33 @@ class FuzzyCache:
             len(self._entries), self._hits, self._misses, self._evictions, self._expirations
         )
 
-    def _find_similar(self, wanted: Signature, context: str, now: float) -> FuzzyMatch:
+    def _find_similar(self, signature: Signature, context: str, now: float) -> FuzzyMatch:
         passing: list[tuple[float, Entry]] = []
         compared = 0
-        for entry in itertools.islice(self._index.matching(context, wanted), _MAX_COMPARED):
+        for entry in itertools.islice(self._index.matching(context, signature), _MAX_COMPARED):
             compared += 1
-            similarity = Levenshtein.normalized_similarity(wanted.core, entry.core)
-            if similarity >= self._threshold and judge(wanted, signature_of(entry.text)).passes:
+            similarity = Levenshtein.normalized_similarity(signature.core, entry.core)
+            if similarity < self._threshold:
+                continue
+            if compare_signatures(signature, signature_of(entry.text)).passes:
                 passing.append((similarity, entry))
         passing.sort(key=lambda match: match[0], reverse=True)
         for similarity, entry in passing:
             if (kept := self._answer(entry, now)) is not None:
                 return FuzzyMatch(kept, entry.text, similarity, now - entry.learned, compared)
         self._misses += 1
-        return self._explain_miss(wanted, context, now, compared)
+        return self._explain_miss(signature, context, now, compared)
 
     def _explain_miss(
-        self, wanted: Signature, context: str, now: float, compared: int
+        self, signature: Signature, context: str, now: float, compared: int
     ) -> FuzzyMatch:
-        near = self._index.near(context, wanted) if len(wanted.core) <= _MAX_EXPLAINED else []
+        near = (
+            self._index.near(context, signature)
+            if len(signature.core) <= _MAX_EXPLAINED_CHARACTERS
+            else []
+        )
         nearest = process.extractOne(
-            wanted.core,
+            signature.core,
             [entry.core for entry in near],
             scorer=Levenshtein.normalized_similarity,
             score_cutoff=self._threshold,
@@ -313,13 +327,14 @@ class FuzzyCache:
             return FuzzyMatch(compared=compared)
         _, similarity, place = nearest
         entry = near[place]
-        verdict = judge(wanted, signature_of(entry.text))
+        verdict = compare_signatures(signature, signature_of(entry.text))
         blocked = "both spellings are in use" if verdict.passes else verdict.reason
         age = max(0.0, now - entry.learned)
         return FuzzyMatch(None, entry.text, similarity, age, compared, blocked)
 
     def _answer(self, entry: Entry, now: float) -> KeptAnswer | None:
-        """The entry's answer, if it is still good; else the entry is dropped."""
+        """The entry's answer; None, and the entry is dropped, where it has expired or is gone from
+        the file."""
         entry.learned = min(entry.learned, now)
         if now - entry.learned >= self._ttl_seconds:
             self._expirations += 1
@@ -335,9 +350,9 @@ class FuzzyCache:
         self._hits += 1
         return entry.kept
 
-    def _add(self, entry: Entry, items: Signature) -> None:
+    def _add(self, entry: Entry, signature: Signature) -> None:
         self._entries[entry.text, entry.context] = entry
-        self._index.add(entry, items)
+        self._index.add(entry, signature)
 
     def _drop(self, entry: Entry) -> None:
         self._forget(entry)
@@ -355,7 +370,7 @@ class FuzzyCache:
             self._evictions += 1
 
     def _sync(self, now: float) -> None:
-        """Follow what other processes did to the file."""
+        """Take over the changes that other processes have made to the file."""
         self._synced_at = now
         if (ids := self._store.ids_if_changed()) is None:
             return
@@ -363,16 +378,16 @@ class FuzzyCache:
         for entry in gone:
             self._forget(entry)
             self._changed_elsewhere(entry.text, entry.context)
-        self._take_over(now)
+        self._read_new_rows(now)
 
-    def _take_over(self, now: float) -> None:
-        """Read the rows that are not yet in memory. An answer that is still to be written is later
-        than what the file holds, and will replace it there."""
+    def _read_new_rows(self, now: float) -> None:
+        """Read the rows that are not yet in memory. An entry that this process has not written yet
+        is newer than that of the file, and will replace it there."""
         for row_id, text, context, learned in self._store.new_rows():
             old = self._entries.get((text, context))
             if old is not None and old.row in (None, row_id):
                 continue
-            # A time far in the future would count as now at each start: the entry would never go.
+            # An entry from the far future would count as new at each start, and never expire.
             if not -CLOCK_ERROR_SECONDS <= now - learned < self._ttl_seconds:
                 self._expirations += 1
                 self._store.note_removal(row_id)
@@ -380,7 +395,7 @@ class FuzzyCache:
             self._changed_elsewhere(text, context)
             if old is not None:
                 self._forget(old)
-            items = signature_of(text)
-            entry = Entry(row_id, text, context, items.core, min(learned, now), None)
-            self._add(entry, items)
+            signature = signature_of(text)
+            entry = Entry(row_id, text, context, signature.core, min(learned, now), None)
+            self._add(entry, signature)
         self._make_room(self._max_entries)

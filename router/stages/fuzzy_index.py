@@ -34,7 +34,7 @@ class Entry:
     learned: float
     kept: KeptAnswer | None
     """None: in the file alone, read when it is needed."""
-    held: bool = True
+    stored: bool = True
     """False once the entry was removed; what explains a miss may still know it."""
 
 
@@ -52,11 +52,11 @@ class Index:
         self._shortened: dict[str, list[tuple[str, str]]] = {}
         """Long words with their stems, under each form that lacks one letter, and whole."""
 
-    def add(self, entry: Entry, items: Signature) -> None:
-        key = (entry.context, items.asks, items.stems)
+    def add(self, entry: Entry, signature: Signature) -> None:
+        key = (entry.context, signature.asks, signature.stems)
         self._by_items.setdefault(key, []).append(entry)
-        may_be_typos = may_be_misspelt(items.words)
-        for word, stem in zip(items.words, items.stems, strict=True):
+        may_be_typos = may_be_misspelt(signature.words)
+        for word, stem in zip(signature.words, signature.stems, strict=True):
             self._stem_uses[stem] = self._stem_uses.get(stem, 0) + 1
             recent = self._recent.setdefault(stem, [])
             recent.append(entry)
@@ -69,15 +69,15 @@ class Index:
                     for form in _shortened(word):
                         self._shortened.setdefault(form, []).append(pair)
 
-    def remove(self, entry: Entry, items: Signature) -> None:
-        entry.held = False
-        key = (entry.context, items.asks, items.stems)
+    def remove(self, entry: Entry, signature: Signature) -> None:
+        entry.stored = False
+        key = (entry.context, signature.asks, signature.stems)
         same = self._by_items[key]
         same.remove(entry)
         if not same:
             del self._by_items[key]
-        may_be_typos = may_be_misspelt(items.words)
-        for word, stem in zip(items.words, items.stems, strict=True):
+        may_be_typos = may_be_misspelt(signature.words)
+        for word, stem in zip(signature.words, signature.stems, strict=True):
             self._stem_uses[stem] -= 1
             if not self._stem_uses[stem]:
                 del self._stem_uses[stem], self._recent[stem]
@@ -91,31 +91,31 @@ class Index:
                         if not self._shortened[form]:
                             del self._shortened[form]
 
-    def matching(self, context: str, wanted: Signature) -> Iterator[Entry]:
+    def matching(self, context: str, signature: Signature) -> Iterator[Entry]:
         """Entries with the same items but for typos, latest first among equal ones."""
-        for stems in self._respellings(wanted):
-            yield from reversed(self._by_items.get((context, wanted.asks, stems), ()))
+        for stems in self._respellings(signature):
+            yield from reversed(self._by_items.get((context, signature.asks, stems), ()))
 
-    def near(self, context: str, wanted: Signature) -> list[Entry]:
+    def near(self, context: str, signature: Signature) -> list[Entry]:
         """A few late entries that share the rarest words, to explain a miss with."""
-        known = {stem for stem in wanted.stems if stem in self._stem_uses}
+        known = {stem for stem in signature.stems if stem in self._stem_uses}
         rarest = sorted(known, key=lambda stem: (self._stem_uses[stem], stem))[:2]
         entries = dict.fromkeys(entry for stem in rarest for entry in self._recent[stem])
-        return [entry for entry in entries if entry.held and entry.context == context]
+        return [entry for entry in entries if entry.stored and entry.context == context]
 
-    def _respellings(self, wanted: Signature) -> Iterator[tuple[str, ...]]:
+    def _respellings(self, signature: Signature) -> Iterator[tuple[str, ...]]:
         """The items with each unseen word replaced by the seen words it may be a typo of."""
         choices: list[tuple[str, ...]] = []
-        for word, stem in zip(wanted.words, wanted.stems, strict=True):
+        for word, stem in zip(signature.words, signature.stems, strict=True):
             if stem in self._stem_uses:
                 choices.append((stem,))
-            elif meant := self._meant_by(word):
-                choices.append(meant)
+            elif corrections := self._corrections(word):
+                choices.append(corrections)
             else:
                 return iter(())
         return itertools.islice(itertools.product(*choices), _MAX_RESPELLINGS)
 
-    def _meant_by(self, word: str) -> tuple[str, ...]:
+    def _corrections(self, word: str) -> tuple[str, ...]:
         if not may_be_misspelt([word]):
             return ()
         seen = {pair for form in _shortened(word) for pair in self._shortened.get(form, ())}

@@ -1,27 +1,28 @@
-"""The content gate: may the answer to one request serve another one?
+"""The content gate: whether two similar requests mean the same, so that one answer serves both.
 
-Edit distance cannot tell "tire change" from "oil change" or issue 12 from issue 21. So each request
-becomes a ``Signature`` (``wording.py``), the ordered sequence of what carries its meaning, and two
-requests match only when their sequences do:
+Edit distance alone cannot tell "tire change" from "oil change", or issue 12 from issue 21. So each
+request becomes a ``Signature`` (``wording.py``): the ordered sequence of the words that carry its
+meaning. Two requests match when their sequences match, by these rules:
 
-* Words count by stem, but only inflection is forgiven (bug, bugs): Snowball also joins import and
-  important, past and paste.
-* The order always counts. "From A to B", "convert A to B" and "A not B" all live in the order, and
-  requests that only swap words are too far apart for the cache anyway.
-* Numbers, versions, paths, identifiers and quoted strings count to the letter, and so do negations,
-  directions, modal verbs, quantifiers, question words and other people's pronouns.
-* Of two opposite function words the rare one counts (off, out, from, without), and the plain ones
-  (on, in, to, with) may be left out, but not exchanged: "for Ann" is "Ann", not "by Ann".
-* Articles, auxiliaries, courtesy and urgency do not count. That a question was asked does, and so
-  "how do I fix it" is not "fix it": the one wants an explanation, the other an action.
-* One typo in a long word is forgiven unless the result looks like another real word.
+* Words are compared by stem, but only an inflection (bug, bugs) counts as equal. The stemmer also
+  gives import and important, or past and paste, the same stem; these stay different.
+* The order counts, because "from A to B" is not "from B to A".
+* Numbers, versions, paths, identifiers and quoted strings must be equal to the letter, and so must
+  negations, directions, modal verbs, quantifiers, question words and other people's pronouns.
+* Plain prepositions (on, in, to, with) may be missing in one of the two requests, but not differ:
+  "for Ann" matches "Ann", and does not match "by Ann". Their rarer opposites (off, out, from,
+  without) count like other words.
+* Articles, auxiliary verbs, courtesy and urgency are ignored. Whether a request is a question is
+  not: "how do I fix it" wants an explanation, and "fix it" an action.
+* One typo in a long word is forgiven, unless the result looks like another real word.
 
-Fillers, stems and inflection are English. For text in another language only case, punctuation,
-spacing and typos in long words are forgiven, and there the typo must be a plain slip, because one
-letter at the end or in the middle of a word often is grammar (Turkish "geliyor", "gelmiyor").
+The rules for ignored words, stems and inflections are for English. In other languages only
+differences in case, punctuation and spacing and typos in long words are forgiven. There the typo
+must look like a slip of the finger, because one letter at the end or in the middle of a word is
+often grammar (Turkish "geliyor", "gelmiyor").
 
 The relation is symmetric and reflexive, but not transitive: two forgiven differences may add up to
-one that is not. ``typos.py`` says what counts as a typo or an inflection.
+one that is not forgiven. ``typos.py`` defines typos and inflections.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ from router.stages.typos import is_inflection, is_typo
 from router.stages.wording import DIRECTIONS, MODALS, NEGATIONS, QUESTIONS, SAME, Signature
 
 MAX_TYPOS: Final = 2
-"""Typos forgiven between two requests, one in a word."""
+"""How many words of two requests may differ by a typo."""
 
 
 class Difference(StrEnum):
-    """What kept two requests apart, from the most telling kind to the least."""
+    """The kind of difference between two requests. Where there are several, the first in this order
+    is named."""
 
     NUMBER = "number"
     LITERAL = "literal"
@@ -84,12 +86,12 @@ class GateVerdict:
 _PASS: Final = GateVerdict()
 
 
-# What may stand at the end of a question (what is it for) without changing what is asked.
-_STRANDED: Final = frozenset(("", " for", " with", " of", " to", " at", " about"))
+# Prepositions that may be missing at the end of a question, as in "what is it for".
+_AT_QUESTION_END: Final = frozenset(("", " for", " with", " of", " to", " at", " about"))
 
 
-def judge(first: Signature, second: Signature) -> GateVerdict:
-    """Whether the answer to one request may serve the other; symmetric and reflexive."""
+def compare_signatures(first: Signature, second: Signature) -> GateVerdict:
+    """Whether the answer to one request may serve the other."""
     if first.asks != second.asks:
         moods = ("a question", "a statement")
         return GateVerdict(Difference.QUESTION, *(moods if first.asks else reversed(moods)))
@@ -110,39 +112,39 @@ def judge(first: Signature, second: Signature) -> GateVerdict:
     if first.relations != second.relations:
         last = len(first.stems)
         for i, (one, other) in enumerate(zip(first.relations, second.relations, strict=True)):
-            # The last word of a text may be a particle (log in), which may not be left out.
+            # The last word of a text may be a part of the verb (log in), which must not be missing.
             if one != other and (
-                not _compatible(one, other) or (i == last and {one, other} - _STRANDED)
+                not _compatible(one, other) or (i == last and {one, other} - _AT_QUESTION_END)
             ):
                 return GateVerdict(Difference.RELATION, one.strip(), other.strip())
     return _PASS
 
 
 def _compatible(one: str, other: str) -> bool:
-    """Whether one side says nothing that the other does not say: "for me to" and "to"."""
-    mine, theirs = set(one.split()), set(other.split())
-    return mine <= theirs or theirs <= mine
+    """Whether one side has no preposition that the other has not: "for me to" and "to"."""
+    only_first, only_second = set(one.split()), set(other.split())
+    return only_first <= only_second or only_second <= only_first
 
 
 def _explain(first: Signature, second: Signature) -> GateVerdict:
     """Name the most telling difference between two signatures that do not match."""
-    mine = _left_over(first, second)
-    theirs = _left_over(second, first)
-    if not mine and not theirs:
+    only_first = _missing_in(first, second)
+    only_second = _missing_in(second, first)
+    if not only_first and not only_second:
         if first.stems != second.stems:
             return GateVerdict(Difference.ORDER, " ".join(first.words), " ".join(second.words))
         pairs = zip(first.words, second.words, strict=True)  # of one stem: import, important
-        mine, theirs = zip(*(pair for pair in pairs if pair[0] != pair[1]), strict=True)
-    kinds = {word: _kind(word) for word in (*mine, *theirs)}
+        only_first, only_second = zip(*(pair for pair in pairs if pair[0] != pair[1]), strict=True)
+    kinds = {word: _kind(word) for word in (*only_first, *only_second)}
     worst = min(kinds.values(), key=list(Difference).index)
     return GateVerdict(
         worst,
-        " ".join(word for word in mine if kinds[word] is worst),
-        " ".join(word for word in theirs if kinds[word] is worst),
+        " ".join(word for word in only_first if kinds[word] is worst),
+        " ".join(word for word in only_second if kinds[word] is worst),
     )
 
 
-def _left_over(first: Signature, second: Signature) -> tuple[str, ...]:
+def _missing_in(first: Signature, second: Signature) -> tuple[str, ...]:
     """The words of the first signature whose stems the second has not, or has less often."""
     missing = Counter(first.stems) - Counter(second.stems)
     words: list[str] = []

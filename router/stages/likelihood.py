@@ -69,14 +69,14 @@ RIGHT: Final = {
     "bias": 1.81,
 }
 """Log-odds for each unit of a signal; ``lead`` counts as ln(lead + LEAST_LEAD)."""
-FITS_ALONE: Final = {
+FITS_WITHOUT_BACKGROUND: Final = {
     "own": 3.50,
     "near": 2.15,
     "examples": -3.15,
     "size": -0.35,
     "bias": 0.35,
 }
-RIGHT_ALONE: Final = {
+RIGHT_WITHOUT_BACKGROUND: Final = {
     "own": 1.81,
     "near": 0.41,
     "examples": -1.41,
@@ -118,7 +118,7 @@ class Likelihood:
             "size": math.log(ranking.size),
             "lead": lead,
         }
-        fits, right = FITS_ALONE, RIGHT_ALONE
+        fits, right = FITS_WITHOUT_BACKGROUND, RIGHT_WITHOUT_BACKGROUND
         if ranking.background is not None:
             fits, right = FITS, RIGHT
             signals |= ranking.background._asdict()

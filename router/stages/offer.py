@@ -63,7 +63,7 @@ class Offer:
 
 
 async def offer_of(
-    asked: Request, index: SkillIndex, *, pinned: Sequence[str], token_budget: int
+    request: Request, index: SkillIndex, *, pinned: Sequence[str], token_budget: int
 ) -> Offer:
     """The skills that may be chosen for a request.
 
@@ -71,18 +71,18 @@ async def offer_of(
     ``followup`` reads it. The pinned skills are always among them.
 
     Args:
-        asked: the request; only skills in ``available`` are offered.
+        request: the request; only skills in ``available`` are offered.
         pinned: names to offer in any case.
         token_budget: what names and descriptions may take together, estimated.
 
     Raises:
         EncoderError: the request cannot be encoded.
     """
-    described = _described.get(index)
+    described = _descriptions.get(index)
     if described is None:
-        described = await asyncio.to_thread(_describe, index)
+        described = await asyncio.to_thread(_description_table, index)
     texts, short = described.texts, described.short
-    allowed = texts if asked.available is None else texts.keys() & asked.available
+    allowed = texts if request.available is None else texts.keys() & request.available
     names = [name for name in texts if name in allowed]
     if len(names) <= MAX_OFFERED and sum(map(len, names)) <= MAX_NAME_CHARACTERS:
         least = sum(_size(name, texts[name][:LEAST_CHARACTERS]) for name in names)
@@ -90,9 +90,9 @@ async def offer_of(
             for share in SHARES:
                 if sum(_size(name, short(name, share)) for name in names) <= token_budget:
                     return Offer(tuple(OfferedSkill(name, short(name, share)) for name in names))
-    context = reading_of(asked, index.skill_names).context if asked.history else ""
+    context = reading_of(request, index.skill_names).context if request.history else ""
     ranking = await index.rank(
-        asked.text, context=context, among=asked.available, limit=MAX_OFFERED
+        request.text, context=context, among=request.available, limit=MAX_OFFERED
     )
     kept = sorted(name for name in dict.fromkeys(pinned) if name in allowed)
     offered = {name: short(name, SHORTLIST_SHARE) for name in kept}
@@ -144,17 +144,17 @@ class _Descriptions:
         return found
 
 
-_described: Final[WeakKeyDictionary[SkillIndex, _Descriptions]] = WeakKeyDictionary()
+_descriptions: Final[WeakKeyDictionary[SkillIndex, _Descriptions]] = WeakKeyDictionary()
 """Of each index that has been asked for an offer, while it is there."""
 _describing: Final = threading.Lock()
 
 
-def _describe(index: SkillIndex) -> _Descriptions:
+def _description_table(index: SkillIndex) -> _Descriptions:
     """Make what an index has not yet, once for all who ask; in a thread, for the time it takes."""
     with _describing:
-        found = _described.get(index)
+        found = _descriptions.get(index)
         if found is None:
-            found = _described[index] = _Descriptions(index.catalog)
+            found = _descriptions[index] = _Descriptions(index.catalog)
         return found
 
 

@@ -26,20 +26,20 @@ from router.stages.followup import Reading, is_courtesy, reading_of
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
 
-BALANCED: Final = CAUTIONS["balanced"]
+DEFAULT_CAUTION: Final = CAUTIONS["balanced"]
 """The caution where none is set."""
-CLARIFY_FROM: Final = 0.6
+CLARIFY_SHARE: Final = 0.6
 """The router asks back when something fits with at least this share of the probability that a route
 needs over a background. Below it, it answers that nothing fits."""
-TIE: Final = 0.002
+TIE_MARGIN: Final = 0.002
 """When the two best scores differ by less, the router asks which skill is meant."""
-OTHER_CLAUSE: Final = 0.8
+OTHER_CLAUSE_SHARE: Final = 0.8
 """One clause is enough for a route when another clause asks for another skill: something fits it
 with the probability that a route needs, and the skill is right with at least this share of that.
 58% of such routes are right; 34% were without this condition and without that of the two best
 matches (21 catalogs, plain and enriched)."""
 MAX_SELECTED: Final = 3
-NAMED: Final = 0.98
+NAMED_CONFIDENCE: Final = 0.98
 """The confidence in a skill that the request names outright."""
 
 MAX_SHOWN_TERMS: Final = 8
@@ -61,7 +61,7 @@ _INSTRUCTS_THE_ROUTER: Final = re.compile(
 """Finds attempts to instruct whoever reads the request. No skill is loaded for such a text, even if
 it names one: that is what its author wants. Developers quote logs, markup and prompts, so only a
 few forms count."""
-INSTRUCTED: Final = 0.9
+INSTRUCTED_CONFIDENCE: Final = 0.9
 """The confidence with which such a request is refused."""
 
 
@@ -103,12 +103,12 @@ class RetrievalDecision:
 
 
 async def decide(
-    asked: Request, index: SkillIndex, *, caution: float = BALANCED
+    request: Request, index: SkillIndex, *, caution: float = DEFAULT_CAUTION
 ) -> RetrievalDecision:
     """Rank the skills for a request and decide what to do about the best ones.
 
     Args:
-        asked: the request; one that cannot stand alone is read with what was said before it.
+        request: the request; one that cannot stand alone is read with what was said before it.
         caution: least probability, in [0, 1], that a loaded skill is right. That something fits
             must be likely as well: a quarter of the way from there to certainty, or half of the
             way where the encoder has no background.
@@ -117,8 +117,8 @@ async def decide(
         EncoderError: the request cannot be encoded.
     """
     began = time.perf_counter()
-    ranking, decided = await ranked(asked, index, limit=MAX_CANDIDATES, caution=caution)
-    reason, evidence, available = decided.reason, decided.evidence, asked.available
+    ranking, decided = await ranked(request, index, limit=MAX_CANDIDATES, caution=caution)
+    reason, evidence, available = decided.reason, decided.evidence, request.available
     if available is not None:
         evidence = {**evidence, "left_out": index.catalog.count_without(available)}
         if not ranking.matches:
@@ -128,7 +128,7 @@ async def decide(
 
 
 async def ranked(
-    asked: Request, index: SkillIndex, *, limit: int, caution: float = BALANCED
+    request: Request, index: SkillIndex, *, limit: int, caution: float = DEFAULT_CAUTION
 ) -> tuple[Ranking, RetrievalDecision]:
     """A request's ranking and what is decided from it; see ``decide``.
 
@@ -137,15 +137,15 @@ async def ranked(
     neither is a route, it is in its context that it is refused or asked about. A context that tries
     to instruct the router is not read.
     """
-    text, among = asked.text, asked.available
+    text, among = request.text, request.available
     ranking = await index.rank(text, among=among, limit=limit)
-    decided = judge(text, ranking, caution=caution)
-    if not asked.history or not ranking.matches:
+    decided = decide_from_ranking(text, ranking, caution=caution)
+    if not request.history or not ranking.matches:
         return ranking, decided
-    reading, read = reading_of(asked, index.skill_names), Reading(text)
+    reading, read = reading_of(request, index.skill_names), Reading(text)
     if reading.context and _INSTRUCTS_THE_ROUTER.search(reading.context) is None:
         behind = await index.rank(text, context=reading.context, among=among, limit=limit)
-        other = judge(text, behind, caution=caution)
+        other = decide_from_ranking(text, behind, caution=caution)
         if not decided.selected or (other.selected and other.confidence > decided.confidence):
             ranking, decided, read = behind, other, reading
     return ranking, replace(
@@ -164,13 +164,15 @@ def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:
     return f"{': ' if named else ''}{named}{f'; and {more} more' if more > 0 else ''}"
 
 
-def judge(request: str, ranking: Ranking, *, caution: float = BALANCED) -> RetrievalDecision:
+def decide_from_ranking(
+    request: str, ranking: Ranking, *, caution: float = DEFAULT_CAUTION
+) -> RetrievalDecision:
     """Decide what to do about the best of a request's ranking; see ``decide``."""
     if not ranking.matches:
         return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
     if _INSTRUCTS_THE_ROUTER.search(request) is not None:
         reason = "the request tries to instruct the router"
-        return RetrievalDecision(Decision.ABSTAIN, (), INSTRUCTED, reason, {})
+        return RetrievalDecision(Decision.ABSTAIN, (), INSTRUCTED_CONFIDENCE, reason, {})
     if ranking.wordless:  # the encoder has vectors of signs, and some skill is always nearest
         return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "the request has no word", {})
     if ranking.named:
@@ -187,8 +189,8 @@ def _of_named(ranking: Ranking) -> RetrievalDecision:
     selected = ranking.named[:MAX_SELECTED]
     likelihood = Likelihood.of(ranking)
     reason = f"the request names {' and '.join(selected)}"
-    evidence = {"fits": max(likelihood.fits, NAMED), "named": True, **likelihood.signals}
-    return RetrievalDecision(Decision.ROUTE, selected, NAMED, reason, evidence)
+    evidence = {"fits": max(likelihood.fits, NAMED_CONFIDENCE), "named": True, **likelihood.signals}
+    return RetrievalDecision(Decision.ROUTE, selected, NAMED_CONFIDENCE, reason, evidence)
 
 
 def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
@@ -197,11 +199,11 @@ def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
     fits, right = likelihood.fits, likelihood.right
     evidence: Evidence = {"fits": fits, "right": right, **likelihood.signals}
     shown = best.shown(MAX_SHOWN_TERMS)
-    if fits < CLARIFY_FROM * _least_fit(caution) and not ranking.foreign:
+    if fits < CLARIFY_SHARE * _least_fit(caution) and not ranking.foreign:
         only = "only " if best.terms else ""  # "meaning alone" says it already
         reason = f"no skill fits; the nearest, {best.name}, matches {only}on {shown}"
         return RetrievalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
-    least = _least_fit if ranking.background is not None else _least_fit_alone
+    least = _least_fit if ranking.background is not None else _least_fit_without_background
     sure = fits >= least(caution) and right >= caution
     if ranking.foreign and not sure:
         reason = (
@@ -209,7 +211,7 @@ def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
             "English, and the encoder knows English alone"
         )
         return RetrievalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
-    if len(ranking.matches) > 1 and ranking.lead < TIE:
+    if len(ranking.matches) > 1 and ranking.lead < TIE_MARGIN:
         reason = f"{best.name} and {ranking.matches[1].name} fit equally well"
         return RetrievalDecision(Decision.CLARIFY, (), 1 - fits / 2, reason, evidence)
     if not sure:
@@ -244,22 +246,22 @@ def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> Re
     """A route to the skill of one clause: the surest one that asks for one of the two best matches,
     if another clause likely asks for another skill. Else ``decided``: a clause of a request for one
     skill, or for none, is like some skill by chance."""
-    asked = []
+    request = []
     for clause in whole.clauses:
         likelihood = Likelihood.of(clause.ranking)
-        asked.append((likelihood.right, likelihood.fits, clause.ranking.matches[0].name))
+        request.append((likelihood.right, likelihood.fits, clause.ranking.matches[0].name))
     best = {match.name for match in whole.matches[:2]}
     sure = [
         (right, fits, name)
-        for right, fits, name in asked
-        if right >= caution and fits >= _least_fit_alone(caution) and name in best
+        for right, fits, name in request
+        if right >= caution and fits >= _least_fit_without_background(caution) and name in best
     ]
     if not sure:
         return decided
     confidence, fit, chosen = max(sure)
     if not any(
-        right >= OTHER_CLAUSE * caution and fits >= caution and name != chosen
-        for right, fits, name in asked
+        right >= OTHER_CLAUSE_SHARE * caution and fits >= caution and name != chosen
+        for right, fits, name in request
     ):
         return decided
     evidence = {**decided.evidence, "fits": fit, "right": confidence}
@@ -273,6 +275,6 @@ def _least_fit(caution: float) -> float:
     return (1 + 3 * caution) / 4
 
 
-def _least_fit_alone(caution: float) -> float:
+def _least_fit_without_background(caution: float) -> float:
     """The same without that comparison, which makes estimates less certain: half of the way."""
     return (1 + caution) / 2

@@ -1,18 +1,19 @@
-"""Whether a cached answer still holds: looked at when it is read, one answer at a time.
+"""Whether a cached answer is still valid. This is checked when the answer is read.
 
-Skills change while answers are kept, in this process, in others that share the cache, and while no
-router runs. So an answer is kept together with what it rests on, and one that was decided over
-another catalog is checked before it is given again:
+Skills change while answers are cached: in this process, in other processes that share the cache,
+and while no router runs. So each answer is stored with its *basis* (who decided it, over which
+catalog), and an answer that was decided over another catalog is validated before it is used:
 
-* What the router decided by itself is decided again. That takes one ranking and gives
-  what a router would say that had never been asked.
-* What a person said holds while the chosen skills are what they were, and every named skill is
-  still offered.
-* For what an LLM said, no skill that was added or changed since may rank above them, either.
-* That nothing fits, whoever said it, holds until a skill is added or changed.
+* An answer that the router decided by itself is never valid then. To decide again costs one
+  ranking, and gives the same answer as a router with an empty cache.
+* A person's answer is valid while the selected skills are unchanged and every named skill is still
+  offered.
+* An LLM's answer is valid under the same condition, and only if no skill that was added or changed
+  since then ranks above the selected ones.
+* The answer that no skill fits is valid until a skill is added or changed, whoever decided it.
 
-What the catalog was when the LLM was asked is known by the marks of its skills
-(``SkillManifest.mark``).
+Which skills were added or changed is known by *marks*: each skill has a digest of eight bytes
+(``SkillManifest.mark``), and the cache stores the marks of each catalog beside the answers.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
 
 
 class DecidedBy(StrEnum):
-    """Who decided."""
+    """Who decided an answer."""
 
     ROUTER = "router"
-    """Retrieval or examples; the router can do it again at no cost."""
+    """Retrieval or the local model; to decide again costs next to nothing."""
     LLM = "llm"
     PERSON = "person"
     """Feedback on an earlier answer."""
@@ -45,13 +46,13 @@ class DecidedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a kept answer rests on.
+    """What a cached answer was decided by and over.
 
     Attributes:
         decided_by: who decided.
         catalog: version of the catalog that it was decided over.
-        evidence_digest: of what had been learnt, as far as the decision used it; else empty.
-        digests: of the chosen skills, by name.
+        evidence_digest: digest of the labels behind the decision; empty where it used none.
+        digests: name and digest of each selected skill.
     """
 
     decided_by: DecidedBy
@@ -88,39 +89,40 @@ class Basis:
 
 @dataclass(slots=True)
 class KeptAnswer:
-    """An answer as a cache keeps it.
+    """An answer as a cache stores it.
 
     Attributes:
         result: the answer.
-        basis: what it rests on; None says that nothing is known, and it is never given.
-        holds_in: the catalog and the evidence over which it was last found to hold: while they are
-            the same, so is the decision.
+        basis: what it was decided by and over; without one the answer is never valid.
+        valid_for: the catalog version and the evidence digest for which the answer was last found
+            valid. While both are the same, no new check is needed.
     """
 
     result: RoutingResult
     basis: Basis | None
-    holds_in: tuple[str, str] | None = None
+    valid_for: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
-        if self.basis is not None and self.holds_in is None:
-            self.holds_in = self.basis.catalog, self.basis.evidence_digest
+        if self.basis is not None and self.valid_for is None:
+            self.valid_for = self.basis.catalog, self.basis.evidence_digest
 
 
-async def refusal(
+async def reason_invalid(
     kept: KeptAnswer,
     text: str,
     index: SkillIndex,
     *,
     available: Sequence[str] | None,
-    marks_then: bytes | None,
+    earlier_marks: bytes | None,
 ) -> str | None:
-    """Why an answer that was decided in another state does not hold over the skills of ``index``;
-    None when it does.
+    """Why a cached answer, decided over another catalog or other evidence, is invalid over the
+    skills of ``index``; None when it is valid.
 
     Args:
-        text: the request that it was given to.
-        available: the names that may be chosen; None means every one.
-        marks_then: of the catalog that it was decided over; None when they are not known.
+        text: the request that was answered.
+        available: the names that may be selected; None means every skill.
+        earlier_marks: the marks of the catalog that the answer was decided over; None when they
+            are unknown.
 
     Raises:
         EncoderError: the request cannot be encoded.
@@ -145,9 +147,9 @@ async def refusal(
     chosen = result.selected_skills
     if basis.catalog == index.catalog.version or (chosen and basis.decided_by is DecidedBy.PERSON):
         return None
-    if marks_then is None:
+    if earlier_marks is None:
         return "it is not known which skills have changed since"
-    rivals = [name for name in newer_skills(index.catalog, marks_then) if name in offered]
+    rivals = [name for name in newer_skills(index.catalog, earlier_marks) if name in offered]
     if not rivals:
         return None
     if not chosen:
@@ -160,29 +162,30 @@ async def refusal(
 
 
 def marks(catalog: Catalog) -> bytes:
-    """The marks of the skills that are offered, in the order of their names."""
+    """The marks of the routable skills, joined in the order of their names."""
     return b"".join([skill.mark for skill in catalog.routable])
 
 
-def newer_skills(catalog: Catalog, marks_then: bytes) -> list[str]:
-    """The skills offered now that were not there, or were others, in the catalog of the marks."""
+def newer_skills(catalog: Catalog, earlier_marks: bytes) -> list[str]:
+    """The routable skills that are new or changed since the catalog with these marks."""
     then = {
-        marks_then[start : start + MARK_BYTES] for start in range(0, len(marks_then), MARK_BYTES)
+        earlier_marks[start : start + MARK_BYTES]
+        for start in range(0, len(earlier_marks), MARK_BYTES)
     }
     return [skill.name for skill in catalog.routable if skill.mark not in then]
 
 
-def context_of(base: str, asked: Request) -> str:
-    """``base``, and everything else but the text that changes the answer to a request. Two requests
-    share cached answers only when it is equal."""
-    if asked.available is None and not asked.history and asked.scope is None:
-        return base
-    turns = [[turn.role, turn.text] for turn in asked.history]
-    available = asked.available if asked.group is None else {"group": asked.group}
-    return f"{base}:{digest_of([turns, asked.scope, available])}"
+def cache_context_of(base_context: str, request: Request) -> str:
+    """The cache context of a request: that of the snapshot, and a digest of the request's history,
+    scope and available skills. Two requests share cached answers only when it is equal."""
+    if request.available is None and not request.history and request.scope is None:
+        return base_context
+    turns = [[turn.role, turn.text] for turn in request.history]
+    available = request.available if request.group is None else {"group": request.group}
+    return f"{base_context}:{digest_of([turns, request.scope, available])}"
 
 
 def digest_of(value: object) -> str:
-    """32 hex digits that are equal for equal JSON values."""
+    """A digest of a JSON value, 32 hex digits."""
     text = json.dumps(value, ensure_ascii=True, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,12 +1,12 @@
-"""The end of the path: from what the stages found to a verdict, which says what to load, how sure
-the router is, and why.
+"""The last step of a decision: turns the answers of LLM, local model and retrieval into a verdict.
 
-A verdict is a ``RoutingResult`` whose trace holds the entry of stage 4 alone. ``Decider`` puts the
-earlier stages before it, and calibrates its confidence.
+A verdict is a ``RoutingResult`` whose trace holds the entry of stage 4 only. ``Decider`` then adds
+the entries of the earlier stages and calibrates the confidence.
 
-An LLM answer is weak when it names no skill, is less sure than ``confidence_threshold``, or names
-one generic skill alone. A weak answer is weighed against retrieval: when retrieval supports it, its
-confidence rises; when not, it stays. Skills that the LLM rejected are suggested at most.
+An LLM answer is *weak* when it names no skill, when its confidence is below
+``confidence_threshold``, or when it names one generic skill only. Retrieval then confirms it, which
+raises its confidence, or does not. A skill that the LLM did not choose is never loaded, only
+suggested.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from router.skills.manifest import SkillManifest
 from router.stages.retrieval import MAX_SHOWN_TERMS, RetrievalDecision
 
 if TYPE_CHECKING:
-    from router.learning.learner import ExampleAnswer
+    from router.learning.learner import CalibratedAnswer
 
 MAX_BRIEF_CHARACTERS: Final = 200
 LIKELY: Final = 0.5
-"""The answer of the examples is given from this probability on: it is then more likely right than
+"""The local model's answer is given from this probability on: it is then more likely right than
 wrong."""
 
 
@@ -50,8 +50,8 @@ def weakness(
     skills: Mapping[str, SkillManifest],
     settings: VectorSettings,
 ) -> str | None:
-    """Why stage 4 is needed after an LLM chose these skills; None when they are a strong answer,
-    which the caches may keep, whoever chose them."""
+    """Why an answer is too weak to be cached, and, from an LLM, needs confirmation by retrieval;
+    None when it is strong."""
     if not chosen:
         return "the LLM chose no skill"
     if confidence < settings.confidence_threshold:
@@ -63,35 +63,35 @@ def weakness(
     return None
 
 
-def of_llm(selection: Selection, confidence: float) -> RoutingResult:
-    """The verdict of a strong LLM answer."""
+def verdict_of_llm(selection: Selection, confidence: float) -> RoutingResult:
+    """The verdict when the LLM's answer is strong."""
     return _of_selection(selection, Decision.ROUTE, selection.skills, (), confidence, _NOT_NEEDED)
 
 
-def weigh(
+def verdict_of_weak_llm(
     selection: Selection,
     confidence: float,
     why_weak: str,
-    local: RetrievalDecision,
+    retrieved: RetrievalDecision,
     settings: VectorSettings,
 ) -> RoutingResult:
-    """The verdict on a weak LLM answer in the light of retrieval."""
+    """The verdict when the LLM's answer is weak, and retrieval confirms it or not."""
     chosen = selection.skills
-    suggested = _others(chosen, local.ranked, settings)
+    suggested = _others(chosen, retrieved.ranked, settings)
     if not chosen:
-        # The model read the request and declined: retrieval may offer, but not overrule it.
+        # Retrieval may suggest skills, but not overrule the LLM's answer that none fits.
         reason = f"{why_weak}; offered: {', '.join(suggested) or 'nothing'}"
-        entry = _trace_of_retrieval(local, Outcome.DECLINED, reason)
+        entry = _trace_of_retrieval(retrieved, Outcome.DECLINED, reason)
         return _of_selection(selection, Decision.ABSTAIN, (), suggested, confidence, entry)
-    supported = local.decision is Decision.ROUTE and local.selected[0] in chosen
+    supported = retrieved.decision is Decision.ROUTE and retrieved.selected[0] in chosen
     if supported:
         lifted = min(confidence + settings.confidence_boost, settings.confidence_cap)
         confidence = max(confidence, lifted)
-        reason = f"{why_weak}; retrieval supports {local.selected[0]}"
-        entry = _trace_of_retrieval(local, Outcome.SUPPORTED, reason)
+        reason = f"{why_weak}; retrieval supports {retrieved.selected[0]}"
+        entry = _trace_of_retrieval(retrieved, Outcome.SUPPORTED, reason)
     else:
         reason = f"{why_weak}; retrieval does not support it"
-        entry = _trace_of_retrieval(local, Outcome.DECLINED, reason)
+        entry = _trace_of_retrieval(retrieved, Outcome.DECLINED, reason)
     if confidence >= settings.confidence_threshold:
         return _of_selection(selection, Decision.ROUTE, chosen, suggested, confidence, entry)
     offered = (*chosen, *suggested)
@@ -116,31 +116,33 @@ def _of_selection(
         confidence=confidence,
         stage=Stage.LLM,
         trace=(vector,),
-        # The model ranks the layers and gives no weights; the harmonic series keeps the order.
+        # The LLM gives an order and no weights; 1, 1/2, 1/3, ... keeps the order.
         memory_layers=tuple(LayerChoice(name, 1 / (i + 1)) for i, name in enumerate(layers)),
     )
 
 
-def of_retrieval(text: str, local: RetrievalDecision, settings: VectorSettings) -> RoutingResult:
+def verdict_of_retrieval(
+    text: str, retrieved: RetrievalDecision, settings: VectorSettings
+) -> RoutingResult:
     """The verdict of retrieval alone."""
-    outcome = Outcome.ANSWERED if local.decision is Decision.ROUTE else Outcome.DECLINED
+    outcome = Outcome.ANSWERED if retrieved.decision is Decision.ROUTE else Outcome.DECLINED
     return RoutingResult(
-        decision=local.decision,
-        selected_skills=local.selected,
-        suggested_skills=_others(local.selected, local.ranked, settings),
-        mission_brief=brief(text, local.selected),
-        reasoning=local.reason,
-        confidence=local.confidence,
+        decision=retrieved.decision,
+        selected_skills=retrieved.selected,
+        suggested_skills=_others(retrieved.selected, retrieved.ranked, settings),
+        mission_brief=brief(text, retrieved.selected),
+        reasoning=retrieved.reason,
+        confidence=retrieved.confidence,
         stage=Stage.VECTOR,
-        trace=(_trace_of_retrieval(local, outcome, local.reason),),
+        trace=(_trace_of_retrieval(retrieved, outcome, retrieved.reason),),
     )
 
 
-def of_examples(
-    text: str, answer: ExampleAnswer, settings: VectorSettings, microseconds: float = 0.0
+def verdict_of_local_model(
+    text: str, answer: CalibratedAnswer, settings: VectorSettings, microseconds: float = 0.0
 ) -> RoutingResult:
-    """The verdict of the examples."""
-    vector = _trace_of_examples(answer, Outcome.ANSWERED, microseconds)
+    """The verdict when the local model answers."""
+    vector = _trace_of_local_model(answer, Outcome.ANSWERED, microseconds)
     ranked = [name for skills, _ in answer.ranked for name in skills] if answer.skills else []
     return RoutingResult(
         decision=Decision.ROUTE if answer.skills else Decision.ABSTAIN,
@@ -156,18 +158,18 @@ def of_examples(
     )
 
 
-def of_neither(
-    answer: ExampleAnswer, other: RetrievalDecision, settings: VectorSettings
+def verdict_of_neither(
+    answer: CalibratedAnswer, other: RetrievalDecision, settings: VectorSettings
 ) -> RoutingResult:
-    """The verdict when neither the examples nor retrieval over the other skills are likely to be
-    right: suggest the best of both, or refuse when it is likely that nothing fits."""
+    """The verdict when neither the local model nor retrieval over the other skills is likely to be
+    right: suggest the best of both, or abstain when it is likely that no skill fits."""
     nothing = answer.nothing + (1 - answer.coverage) * (1 - (other.fits or 0.0))
     known = [name for skills, _ in answer.ranked for name in skills]
     if other.confidence > answer.confidence:
         offered = [*other.ranked[:1], *known[:1], *other.ranked, *known]
     else:
         offered = [*known[:1], *other.ranked[:1], *known, *other.ranked]
-    vector = _trace_of_examples(answer, Outcome.DECLINED, other.microseconds)
+    vector = _trace_of_local_model(answer, Outcome.DECLINED, other.microseconds)
     return RoutingResult(
         decision=Decision.ABSTAIN if nothing >= LIKELY else Decision.CLARIFY,
         selected_skills=(),
@@ -181,9 +183,11 @@ def of_neither(
     )
 
 
-def _trace_of_retrieval(local: RetrievalDecision, outcome: Outcome, reason: str) -> StageTrace:
-    seen = tuple(map(_candidate, local.matches))
-    return StageTrace(Stage.VECTOR, outcome, reason, local.microseconds, local.evidence, seen)
+def _trace_of_retrieval(retrieved: RetrievalDecision, outcome: Outcome, reason: str) -> StageTrace:
+    seen = tuple(map(_candidate, retrieved.matches))
+    return StageTrace(
+        Stage.VECTOR, outcome, reason, retrieved.microseconds, retrieved.evidence, seen
+    )
 
 
 def _candidate(match: Match) -> Candidate:
@@ -197,7 +201,9 @@ def _candidate(match: Match) -> Candidate:
     return Candidate(match.name, match.score, evidence)
 
 
-def _trace_of_examples(answer: ExampleAnswer, outcome: Outcome, microseconds: float) -> StageTrace:
+def _trace_of_local_model(
+    answer: CalibratedAnswer, outcome: Outcome, microseconds: float
+) -> StageTrace:
     named = " and ".join(answer.skills) or "no skill"
     return StageTrace(
         Stage.VECTOR,
@@ -217,13 +223,13 @@ def _trace_of_examples(answer: ExampleAnswer, outcome: Outcome, microseconds: fl
 def _others(
     selected: Sequence[str], names: Iterable[str], settings: VectorSettings
 ) -> tuple[str, ...]:
-    """What is suggested beside the selected skills: the first of ``names``, each once."""
+    """The skills to suggest: the first of ``names`` that are not selected."""
     others = (name for name in dict.fromkeys(names) if name not in selected)
     return tuple(islice(others, settings.max_suggestions))
 
 
 def brief(request: str, selected: tuple[str, ...]) -> str:
-    """What the skills are to do, in the requester's own words, on one line."""
+    """The mission brief for the selected skills, on one line, in the words of the request."""
     if not selected:
         return ""
     text = " ".join(request.split())

@@ -57,7 +57,7 @@ async def test_when_the_leader_dies_exactly_one_other_takes_over(
     async with processes(settings_of, redis_server, model) as routers:
         leader = routers[0].cluster
         assert leader is not None
-        context = routers[0]._runtime.current.base
+        context = routers[0]._runtime.current.base_context
         # A process that was killed: it holds the lease, and will never renew it.
         monkeypatch.setattr("router.cluster.flight.LEASE_SECONDS", 0.5)
         mine = SharedFlight(leader.link, leader.flight._keys)
@@ -79,7 +79,7 @@ async def test_a_leader_that_was_stopped_too_long_writes_nothing(
     async with processes(settings_of, redis_server, model, count=2) as (router, other):
         cluster = router.cluster
         assert cluster is not None
-        entry = entry_of(SQUASH, router._runtime.current.base)
+        entry = entry_of(SQUASH, router._runtime.current.base_context)
         slow = asyncio.create_task(router.route(SQUASH))
         await happened(model.asked)
         # While the leader is stopped its lease runs out, and another takes it.

@@ -64,7 +64,7 @@ async def test_what_another_version_has_written_is_passed_over(
         *({"record": json.dumps([kind, "x", None])} for kind in ("label", "outcome", "model")),
     ]
     async with few_skills_router(settings) as one:
-        context = one._runtime.current.base
+        context = one._runtime.current.base_context
         answer = keys.answer(entry_of(SQUASH, context))
         run = link_of(one).run
         for value in (b"", b"12", b"0" * 20 + b'{"later": 1}', b"0" * 20 + b"[[" * 50_000):

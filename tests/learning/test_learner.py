@@ -519,7 +519,7 @@ async def test_another_decision_begins_its_calibration_anew(
     async with router_over(SHIPPED, tmp_path) as router:
         await router.open()
         assert router.learner.status()["calibrations"] == told != {}
-    monkeypatch.setattr("router.components.ANSWERS", 1_000)
+    monkeypatch.setattr("router.components.DECISION_VERSION", 1_000)
     async with router_over(SHIPPED, tmp_path) as router:
         await router.open()
         assert router.learner.status()["calibrations"] == {}
@@ -531,7 +531,7 @@ async def test_feedback_on_an_answer_of_another_decision_calibrates_nothing(
     """The label counts; the confidence meant something else when the answer was given."""
     async with router_over(SHIPPED, tmp_path) as router:
         earlier = await router.route("squash the last four commits on this branch")
-    monkeypatch.setattr("router.components.ANSWERS", 1_000)
+    monkeypatch.setattr("router.components.DECISION_VERSION", 1_000)
     async with router_over(SHIPPED, tmp_path) as router:
         await router.feedback(earlier.id, right=True)
         told = router.learner.status()

@@ -15,7 +15,7 @@ from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore
 from router.skills.registry import SkillRegistry
 from router.stages.answers import LocalAnswers
-from router.stages.caches import CacheStages, Question
+from router.stages.caches import CacheStages, PreparedRequest
 from router.stages.conformance import kept_answer
 from router.stages.validation import Basis, DecidedBy
 
@@ -40,9 +40,9 @@ async def test_what_was_kept_is_given_again_with_a_trace_and_an_id_of_its_own(
     caches = CacheStages(LocalAnswers(), events, repeat("new"))
     result = kept_answer("git").result
     basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog)
-    await caches.keep(ASKED.text, "c", result, basis, index.catalog, similar=True)
+    await caches.keep(ASKED.text, "c", result, basis, index.catalog, use_fuzzy=True)
     for asked, stage in ((ASKED, Stage.EXACT), (OTHER_WORDS, Stage.FUZZY)):
-        again, trace = await caches.answer(Question(asked, "c", index, "", True))
+        again, trace = await caches.answer(PreparedRequest(asked, "c", index, "", True))
         assert again is not None
         assert (again.stage, again.id, again.from_cache) == (stage, "new", True)
         assert again.trace[:2] == trace
@@ -62,8 +62,8 @@ async def test_an_answer_of_other_evidence_is_refused_and_the_trace_says_why(
     caches = CacheStages(LocalAnswers(), events, repeat("new"))
     basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog, "evidence")
     result = kept_answer("git").result
-    await caches.keep(ASKED.text, "c", result, basis, index.catalog, similar=True)
-    again, (_, exact) = await caches.answer(Question(ASKED, "c", index, "more", True))
+    await caches.keep(ASKED.text, "c", result, basis, index.catalog, use_fuzzy=True)
+    again, (_, exact) = await caches.answer(PreparedRequest(ASKED, "c", index, "more", True))
     assert again is None
     assert exact.outcome is Outcome.DECLINED
     assert exact.reason == "not given again: the skills or the examples have changed since"
@@ -76,7 +76,7 @@ async def test_a_look_that_answers_nobody_is_not_told_of(index: SkillIndex) -> N
     events, told = Events(), list[Event]()
     events.subscribe(told.append)
     caches = CacheStages(LocalAnswers(), events, repeat("new"))
-    again, _ = await caches.answer(Question(ASKED, "c", index, "", True), tell=False)
+    again, _ = await caches.answer(PreparedRequest(ASKED, "c", index, "", True), emit_events=False)
     assert (again, told) == (None, [])
 
 
@@ -84,8 +84,8 @@ async def test_an_answer_that_rests_on_an_unknown_skill_is_refused(index: SkillI
     caches = CacheStages(LocalAnswers(), Events(), repeat("new"))
     basis = Basis(DecidedBy.PERSON, "another catalog", digests=(("gone", "digest"),))
     result = kept_answer("git").result
-    await caches.keep(ASKED.text, "c", result, basis, index.catalog, similar=True)
-    again, (_, exact) = await caches.answer(Question(ASKED, "c", index, "", True))
+    await caches.keep(ASKED.text, "c", result, basis, index.catalog, use_fuzzy=True)
+    again, (_, exact) = await caches.answer(PreparedRequest(ASKED, "c", index, "", True))
     assert (again, exact.reason) == (None, "not given again: gone is not installed")
 
 
@@ -93,11 +93,11 @@ async def test_the_trace_says_which_cache_answered_and_why_one_did_not(index: Sk
     caches = CacheStages(LocalAnswers(), Events(), repeat("new"))
     basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog)
     result = kept_answer("git").result
-    await caches.keep(ASKED.text, "c", result, basis, index.catalog, similar=True)
+    await caches.keep(ASKED.text, "c", result, basis, index.catalog, use_fuzzy=True)
     mail = Request.parse("write an email")
     outcomes, evidence = [], []
     for asked, similar in ((ASKED, True), (OTHER_WORDS, True), (mail, True), (mail, False)):
-        _, trace = await caches.answer(Question(asked, "c", index, "", similar))
+        _, trace = await caches.answer(PreparedRequest(asked, "c", index, "", similar))
         outcomes.append([entry.outcome for entry in trace])
         evidence.append(trace[0].evidence)
     assert outcomes == [
@@ -115,8 +115,8 @@ async def test_the_trace_of_a_miss_names_the_nearest_request_and_what_keeps_it_b
     caches = CacheStages(LocalAnswers(), Events(), repeat("new"))
     basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog)
     result = kept_answer("git").result
-    await caches.keep("summarise issue 12", "c", result, basis, index.catalog, similar=True)
-    asked = Question(Request.parse("summarise issue 21"), "c", index, "", True)
+    await caches.keep("summarise issue 12", "c", result, basis, index.catalog, use_fuzzy=True)
+    asked = PreparedRequest(Request.parse("summarise issue 21"), "c", index, "", True)
     _, (fuzzy, _) = await caches.answer(asked)
     assert fuzzy.reason == "the nearest request differs: number differs: 21 against 12"
     assert fuzzy.evidence["nearest"] == "summarise issue 12"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from router.stages.fuzzy import FuzzyCache
-from router.stages.gate import judge
+from router.stages.gate import compare_signatures
 from router.stages.wording import signature_of
 from router.text import normalise
 
@@ -53,7 +53,11 @@ def test_the_index_finds_what_a_comparison_with_every_entry_finds(
         held = signature_of(normalise(text))
         similarity = Levenshtein.normalized_similarity(wanted.core, held.core)
         typos = [a for a, b in zip(wanted.stems, held.stems, strict=False) if a != b]
-        if judge(wanted, held).passes and similarity >= threshold and seen.isdisjoint(typos):
+        if (
+            compare_signatures(wanted, held).passes
+            and similarity >= threshold
+            and seen.isdisjoint(typos)
+        ):
             scores.append(similarity)
     found = cache.find(asked)
     assert (found.result is not None) == bool(scores)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from router.stages.gate import Difference, GateVerdict, judge
+from router.stages.gate import Difference, GateVerdict, compare_signatures
 from router.stages.wording import signature_of
 from router.text import normalise
 
@@ -75,7 +75,7 @@ DIFFERENT = [
 
 
 def compare(first: str, second: str) -> GateVerdict:
-    return judge(signature_of(normalise(first)), signature_of(normalise(second)))
+    return compare_signatures(signature_of(normalise(first)), signature_of(normalise(second)))
 
 
 @pytest.mark.parametrize(("first", "second"), SAME)

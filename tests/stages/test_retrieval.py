@@ -28,15 +28,15 @@ from router.skills.manifest import SkillManifest
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
 from router.stages.retrieval import (
-    BALANCED,
-    CLARIFY_FROM,
-    NAMED,
-    OTHER_CLAUSE,
+    CLARIFY_SHARE,
+    DEFAULT_CAUTION,
+    NAMED_CONFIDENCE,
+    OTHER_CLAUSE_SHARE,
     RetrievalDecision,
     decide,
-    judge,
+    decide_from_ranking,
 )
-from router.stages.verdict import of_retrieval
+from router.stages.verdict import verdict_of_retrieval
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillIndex]:
         yield index
 
 
-LEAST_FIT = (1 + 3 * BALANCED) / 4
+LEAST_FIT = (1 + 3 * DEFAULT_CAUTION) / 4
 
 
 def fits(local: RetrievalDecision) -> float:
@@ -69,7 +69,7 @@ async def test_a_clear_request_is_routed(shipped: SkillIndex, request_: str, ski
     local = await decide(Request(request_), shipped)
     assert (local.decision, local.selected) == (Decision.ROUTE, (skill,))
     assert local.ranked[0] == skill
-    assert local.confidence > BALANCED
+    assert local.confidence > DEFAULT_CAUTION
 
 
 async def test_a_request_for_two_skills_is_routed_to_both(shipped: SkillIndex) -> None:
@@ -105,8 +105,8 @@ def test_a_clause_adds_what_is_likely_enough_to_be_needed() -> None:
         for name in NAMES[1:]:
             whole = whole_of(2.0, clause_for("one", 2.0), clause_for(name, score))
             probability = further(whole, "one").get(name, 0.0)
-            for caution in (BALANCED, 0.65):
-                local = judge("", whole, caution=caution)
+            for caution in (DEFAULT_CAUTION, 0.65):
+                local = decide_from_ranking("", whole, caution=caution)
                 wanted = probability >= caution
                 seen.add(wanted)
                 assert local.selected == (("one", name) if wanted else ("one",))
@@ -121,12 +121,14 @@ def test_where_the_whole_is_unsure_one_clause_must_be_sure_and_another_want_some
 ):
     vague, unsure, likely = clause_for("one", 0.1), clause_for("one", 0.4), clause_for("two", 1.3)
     rights = [Likelihood.of(clause.ranking).right for clause in (vague, unsure, likely)]
-    assert rights[0] < OTHER_CLAUSE * BALANCED < rights[1] < BALANCED < rights[2]
-    assert judge("", whole_of(0.1, unsure, unsure)).selected == ()
-    assert judge("", whole_of(0.1, vague, likely)).selected == ()
-    assert judge("", whole_of(0.1, likely, likely)).selected == ()
-    assert judge("", whole_of(0.1, unsure, clause_for("three", 1.3))).selected == ()
-    local = judge("", whole_of(0.1, unsure, likely))
+    assert (
+        rights[0] < OTHER_CLAUSE_SHARE * DEFAULT_CAUTION < rights[1] < DEFAULT_CAUTION < rights[2]
+    )
+    assert decide_from_ranking("", whole_of(0.1, unsure, unsure)).selected == ()
+    assert decide_from_ranking("", whole_of(0.1, vague, likely)).selected == ()
+    assert decide_from_ranking("", whole_of(0.1, likely, likely)).selected == ()
+    assert decide_from_ranking("", whole_of(0.1, unsure, clause_for("three", 1.3))).selected == ()
+    local = decide_from_ranking("", whole_of(0.1, unsure, likely))
     assert local.selected[0] == "two"
     assert local.evidence["right"] == Likelihood.of(likely.ranking).right
     assert "one clause asks for two" in local.reason
@@ -139,9 +141,9 @@ def test_what_is_not_compared_with_a_background_must_be_surer_to_fit() -> None:
         for step in range(100):
             whole = replace(whole_of(step / 25), background=background)
             likelihood = Likelihood.of(whole)
-            if likelihood.right >= BALANCED:
+            if likelihood.right >= DEFAULT_CAUTION:
                 seen.add(likelihood.fits >= least)
-                assert bool(judge("", whole).selected) is (likelihood.fits >= least)
+                assert bool(decide_from_ranking("", whole).selected) is (likelihood.fits >= least)
         assert seen == {True, False}
 
 
@@ -163,7 +165,7 @@ def test_what_is_not_compared_with_a_background_must_be_surer_to_fit() -> None:
 async def test_nonsense_and_small_talk_are_refused(shipped: SkillIndex, request_: str) -> None:
     local = await decide(Request(request_), shipped)
     assert (local.decision, local.selected) == (Decision.ABSTAIN, ())
-    assert local.confidence > 1 - CLARIFY_FROM * LEAST_FIT
+    assert local.confidence > 1 - CLARIFY_SHARE * LEAST_FIT
     assert "only on meaning alone" not in local.reason
 
 
@@ -436,10 +438,12 @@ async def test_every_threshold_has_requests_on_both_sides(shipped: SkillIndex) -
                 if local.evidence.get("named"):
                     continue
                 probability = fits(local)
-                if probability < CLARIFY_FROM * LEAST_FIT:
+                if probability < CLARIFY_SHARE * LEAST_FIT:
                     assert local.decision is Decision.ABSTAIN
                     refused += 1
-                elif probability < LEAST_FIT or float(str(local.evidence["right"])) < BALANCED:
+                elif (
+                    probability < LEAST_FIT or float(str(local.evidence["right"])) < DEFAULT_CAUTION
+                ):
                     assert local.decision is Decision.CLARIFY
                     asked += 1
                 else:
@@ -471,7 +475,7 @@ async def test_an_exact_name_always_wins(
 ) -> None:
     local = await decide(Request(request_), shipped, caution=caution)
     assert (local.decision, local.selected) == (Decision.ROUTE, ("terminal",))
-    assert local.confidence == NAMED
+    assert local.confidence == NAMED_CONFIDENCE
     assert local.reason == "the request names terminal"
 
 
@@ -509,7 +513,7 @@ async def test_a_lone_skill_with_a_score_below_zero_can_be_decided_on(tmp_path: 
 
 async def test_the_trace_tells_what_the_decision_rests_on(shipped: SkillIndex) -> None:
     local = await decide(Request("commit my staged changes with a sensible message"), shipped)
-    (entry,) = of_retrieval("commit", local, VectorSettings()).trace
+    (entry,) = verdict_of_retrieval("commit", local, VectorSettings()).trace
     assert (entry.stage, entry.outcome, entry.reason) == (
         Stage.VECTOR,
         Outcome.ANSWERED,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.learning.learner import ExampleAnswer
+from router.learning.learner import CalibratedAnswer
 from router.llm.prompt import Selection
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
 from router.retrieval.matches import Match
@@ -19,11 +19,11 @@ from router.stages.llm import LLMAnswer
 from router.stages.retrieval import RetrievalDecision
 from router.stages.verdict import (
     MAX_BRIEF_CHARACTERS,
-    of_examples,
-    of_llm,
-    of_retrieval,
+    verdict_of_llm,
+    verdict_of_local_model,
+    verdict_of_retrieval,
+    verdict_of_weak_llm,
     weakness,
-    weigh,
 )
 
 SETTINGS = VectorSettings()
@@ -56,21 +56,21 @@ def weighed(
 ) -> tuple[RoutingResult, StageTrace]:
     """The verdict on a weak answer, and stage 4's entry."""
     assert answer.selection is not None
-    verdict = weigh(answer.selection, answer.confidence, why_weak, found, settings)
+    verdict = verdict_of_weak_llm(answer.selection, answer.confidence, why_weak, found, settings)
     return verdict, verdict.trace[0]
 
 
 def taken(answer: LLMAnswer) -> RoutingResult:
     """The verdict on a strong answer."""
     assert answer.selection is not None
-    return of_llm(answer.selection, answer.confidence)
+    return verdict_of_llm(answer.selection, answer.confidence)
 
 
 def retrieved(
     text: str, found: RetrievalDecision, settings: VectorSettings = SETTINGS
 ) -> RoutingResult:
     """The verdict without an LLM."""
-    return of_retrieval(text, found, settings)
+    return verdict_of_retrieval(text, found, settings)
 
 
 def local(
@@ -306,7 +306,7 @@ def test_a_question_and_a_refusal_offer_the_best() -> None:
 
 
 def test_the_reason_of_the_examples_does_not_claim_that_all_are_of_the_answer() -> None:
-    answer = ExampleAnswer(
+    answer = CalibratedAnswer(
         skills=("git",),
         confidence=0.991,
         coverage=1.0,
@@ -316,5 +316,5 @@ def test_the_reason_of_the_examples_does_not_claim_that_all_are_of_the_answer() 
         examples_of_answer=16,
         outcomes=1_094,
     )
-    verdict = of_examples("push it", answer, SETTINGS)
+    verdict = verdict_of_local_model("push it", answer, SETTINGS)
     assert verdict.reasoning == "learnt from 1,199 examples: git, with a probability of 0.991"
