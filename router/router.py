@@ -589,11 +589,11 @@ class SemanticRouter(OpenedInBlock):
                 error: it is logged and left out.
         """
         from router.retrieval.discover import discover
-        from router.stages.followup import reading_of
+        from router.stages.followup import in_context
 
         snapshot = self._runtime.ready or await self.open()
         parsed = Request.parse(query, available=available, history=history, scope=scope)
-        context = reading_of(parsed, snapshot.index.skill_names).context
+        context = in_context(parsed, snapshot.index.skill_names).context
         included = tuple(names_in("always_include", always_include))
         version = snapshot.catalog.version
 

@@ -92,7 +92,7 @@ async def explain(request: Request, result: RoutingResult, index: SkillIndex) ->
             parts=_weighted(match),
             terms=match.terms,
             example=Example(*near)
-            if (near := await index.nearest_example(decided.read or request.text, match.name))
+            if (near := await index.nearest_example(decided.text_read or request.text, match.name))
             else None,
         )
         for place, match in enumerate(ranking.matches)

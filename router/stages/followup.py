@@ -1,21 +1,22 @@
-"""Follow-ups: requests that cannot be understood without what was said before.
+"""Follow-ups: requests that cannot be understood without the turns before them.
 
-"do it again" and "and in German?" say nothing about the skill that they need. Such a request has a
-context: the latest turn of the user that says something, the one before that where this turn cannot
-stand alone either, and the beginning of the assistant's latest answer. Retrieval reads the request
-alone and in this context (``stages/retrieval.py``). A request that can stand alone is read alone,
-because a conversation changes its subject, and what was said before would then mislead.
+"do it again" and "and in German?" do not say which skill they need. Such a request is given a
+*context*: the latest turn of the user that has content, also the turn before it if that turn is a
+follow-up itself, and the beginning of the assistant's latest answer. Retrieval ranks the request
+alone and in this context (``stages/retrieval.py``). A request that is no follow-up gets no context:
+conversations change their subject, and the earlier turns would then mislead.
 
-The turn was about what has been done, and the follow-up often wants another deed. What it wants it
-for stands in the answer: "How wet is bed 14?", "Substrate 48 percent, your target is 62, valve
-group 5.", "One run on that then." Over fifteen catalogs of ``benchmarks/trades.py`` with examples,
-24 of 60 follow-ups were routed right when the turn was joined to the request, 28 when its clauses
-asked for no skill of their own, and 41 with the answer and half of the meaning for the request.
-The answer may quote anybody, so it is bounded, and without a turn of the user it is not read. Names
-of skills are taken out of it: "Created with create_invoice." and "create_invoice or void_invoice?"
-speak of what was done or could be done, not of what is wanted next.
+Why the assistant's answer: the earlier turn is about something that has been done, and the
+follow-up often wants something else. The answer names the things that it is about: "How wet is bed
+14?", "Substrate 48 percent, your target is 62, valve group 5.", "One run on that then." Over
+fifteen catalogs of ``benchmarks/trades.py`` with examples, 24 of 60 follow-ups were routed right
+when the turn was joined to the request, 28 when the clauses of the turn could ask for no skill of
+their own, and 41 with the answer, and half of the vector's weight for the request. The answer may
+quote text from anywhere. So its length is bounded, and it is used only together with a turn of the
+user. Names of skills are removed from it: "Created with create_invoice." and "create_invoice or
+void_invoice?" are about what was done or could be done, and not about what is wanted next.
 
-Thanks and greetings have no context either: who says "thanks!" does not ask for the same again.
+Thanks and greetings get no context: "thanks!" does not ask for the same thing again.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from router.text import STOPWORDS, tokens
 MAX_TURNS: Final = 2
 MAX_TURN_CHARACTERS: Final = 2_000
 MAX_ANSWER_CHARACTERS: Final = 200
-"""Read of an answer. Behind its beginning it offers and explains: with a long polite ending, 300
-characters routed three fewer follow-ups of 95 right than 200."""
+"""How much of an answer is used. Its later part is often polite talk: with 300 characters, three
+fewer of 95 follow-ups were routed right than with 200."""
 MAX_SHOWN_CHARACTERS: Final = 500
-FEW_WORDS: Final = 2
-"""A request with at most this many words that have a meaning does not stand alone."""
-SHORT: Final = 5
-"""A request with at most this many of them does not stand alone when it points back."""
+MAX_WORDS_OF_FOLLOW_UP: Final = 2
+"""A request with at most this many content words is a follow-up."""
+MAX_WORDS_WITH_POINTER: Final = 5
+"""A request with at most this many content words is a follow-up where it also refers back."""
 
 _OPENING: Final = re.compile(
     r"\s*(?:(?:ok(?:ay)?|well|hm+|oh|ah|great|thanks?|thx|good|fine|yes|yeah|yep|no|nope|nah|not|"
@@ -50,8 +51,8 @@ _OPENING: Final = re.compile(
     r"bett|simpl|clean|cheap|earli|lat)er))\b",
     re.IGNORECASE,
 )
-"""How people begin when they go on with something. A comparison ("a bit darker") is one with it;
-"Docker" and "Server" are none."""
+"""How people begin when they continue a subject. A comparison ("a bit darker") is such a beginning;
+the words "Docker" and "Server" are not, though they end in "er"."""
 _REPLY: Final = re.compile(
     r"\s*(?:ok(?:ay)?|hm+|yes|yeah|yep|no|nope|nah|not|right|sure|sorry|exactly)\b",
     re.IGNORECASE,
@@ -74,7 +75,7 @@ _EMPTY: Final = frozenset(
         *("do", "get", "give", "let", "want", "need", "like", "show", "tell"),
     )
 )
-"""Words that say nothing about what is wanted, beside the function words."""
+"""Words that do not count as content words, besides the function words."""
 _COURTESY: Final = re.compile(
     r"\b(?:(?:(?:many )?thanks|thank you|thx|cheers)(?: a lot| so much| very much| again)?"
     r"(?: for (?:all )?(?:the|your) (?:help|time|work))?|"
@@ -90,86 +91,87 @@ _BESIDE_COURTESY: Final = frozenset(
         *("nice", "perfect", "cool", "super", "awesome", "wonderful", "lovely", "excellent"),
     )
 )
-"""Words that ask for nothing beside thanks. By themselves they may answer a question."""
+"""Words that may stand beside thanks or a greeting without asking for anything. Without thanks they
+may be the answer to a question."""
 
 
 _NO_NAMES: Final = SkillNames()
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A request as retrieval reads it.
+class RequestInContext:
+    """A request with the context in which retrieval ranks it.
 
     Attributes:
         text: the request.
-        context: what was said before, where the request does not stand alone; else empty.
-        turns: how many earlier turns of the user are part of it.
-        answered: the assistant's latest answer is.
+        context: the earlier turns, where the request is a follow-up; else empty.
+        turns: how many turns of the user are in the context.
+        has_answer: whether the assistant's latest answer is in the context.
     """
 
     text: str
     context: str = ""
     turns: int = 0
-    answered: bool = False
+    has_answer: bool = False
 
     @property
     def whole(self) -> str:
-        """The request behind its context."""
+        """The context, if there is one, and the request."""
         return f"{self.context}\n{self.text}" if self.context else self.text
 
     @property
     def evidence(self) -> Evidence:
-        """Which text was read, for the trace."""
+        """What was ranked, for the trace."""
         text = self.whole
         shown = text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"
         return {"turns_read": self.turns, "text_read": shown}
 
     def explained(self, reason: str) -> str:
-        """A reason, with what was read where it was more than the request."""
+        """The reason of a decision, with a note on the context where there is one."""
         what = "the user's latest turn" if self.turns == 1 else "what the user said before"
-        answer = " and the assistant's answer" if self.answered else ""
+        answer = " and the assistant's answer" if self.has_answer else ""
         return f"{reason}; read with {what}{answer}" if self.turns else reason
 
 
-def reading_of(request: Request, names: SkillNames = _NO_NAMES) -> Reading:
-    """The request, with what was said before where it cannot stand alone."""
+def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInContext:
+    """The request, with its context where it is a follow-up. ``names`` are removed from the
+    assistant's answer: it often says which tool was used, or asks which one is meant."""
     if is_courtesy(request.text):
-        return Reading(request.text)
-    said = [turn.text[:MAX_TURN_CHARACTERS] for turn in request.history if turn.role == "user"]
+        return RequestInContext(request.text)
+    earlier = [turn.text[:MAX_TURN_CHARACTERS] for turn in request.history if turn.role == "user"]
     parts = [request.text]
-    while said and len(parts) <= MAX_TURNS and not stands_alone(parts[0]):
-        turn = said.pop()
+    while earlier and len(parts) <= MAX_TURNS and not stands_alone(parts[0]):
+        turn = earlier.pop()
         if not says_nothing(turn):
             parts.insert(0, turn)
-    before = parts[:-1]
-    if not before:
-        return Reading(request.text)
-    turns = len(before)
+    context = parts[:-1]
+    if not context:
+        return RequestInContext(request.text)
+    turns = len(context)
     answers = [turn.text for turn in request.history if turn.role == "assistant"]
-    before += [names.taken_out(answer[:MAX_ANSWER_CHARACTERS]) for answer in answers[-1:]]
-    return Reading(request.text, "\n".join(before), turns, bool(answers))
+    context += [names.taken_out(answer[:MAX_ANSWER_CHARACTERS]) for answer in answers[-1:]]
+    return RequestInContext(request.text, "\n".join(context), turns, bool(answers))
 
 
 def says_nothing(text: str) -> bool:
-    """Whether no word says what is wanted, as in "good night" and "yes, do it"."""
-    return not _words(text) or is_courtesy(text)
+    """Whether a text has no content word, as "good night" and "yes, do it"."""
+    return not _content_words(text) or is_courtesy(text)
 
 
 def is_courtesy(text: str) -> bool:
-    """Whether somebody thanks, greets or takes leave, and says nothing else."""
+    """Whether a text is only thanks, a greeting or a goodbye."""
     rest, courtesies = _COURTESY.subn(" ", text)
     return courtesies > 0 and all(word in _BESIDE_COURTESY for word in tokens(rest))
 
 
 def stands_alone(text: str) -> bool:
-    """Whether a request can be understood without what was said before it."""
-    words = len(_words(text))
-    if words <= FEW_WORDS:
+    """Whether a request can be understood without the turns before it: it is no follow-up."""
+    words = len(_content_words(text))
+    if words <= MAX_WORDS_OF_FOLLOW_UP:
         return False
     points_back = bool(_OPENING.match(text) or _REPLY.match(text) or _POINTER.search(text))
-    return words > SHORT or not points_back
+    return words > MAX_WORDS_WITH_POINTER or not points_back
 
 
-def _words(text: str) -> list[str]:
-    """The words that say what is wanted."""
+def _content_words(text: str) -> list[str]:
     return [word for word in tokens(text) if word not in STOPWORDS and word not in _EMPTY]

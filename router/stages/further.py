@@ -1,22 +1,23 @@
-"""Which skills a request of several clauses needs beside the first.
+"""Which skills a request of several clauses needs besides the first one.
 
-Most clauses only explain the first one, and a clause like "half an hour earlier" is like some skill
-by chance. So a further skill is loaded by a decision of its own. Its clause is the one in which its
-score is furthest ahead of all other skills. A logistic function of these signals decides:
+Most clauses only explain the first one, and a clause like "half an hour earlier" is similar to some
+skill by chance. So whether to load a further skill is a separate decision. A skill's *own clause*
+is the one in which its score is furthest ahead of all other skills. A logistic function of these
+signals decides:
 
-    near     how near its examples are to its clause, times how much they count; 0 without examples
-    margin   how far its score for the clause is ahead of that of the best other skill
-    instead  how far it is ahead of the first skill's there
-    apart    how far the first skill is ahead of it in some other clause: then each of the two has a
-             clause of its own
-    best     1 when it is the best for the clause, else 0
-    words    ln of the number of the clause's words that some skill knows
+    near     how near its examples are to its own clause, times their weight; 0 without examples
+    margin   by how much its score for its own clause is above that of the best other skill
+    instead  by how much it is above the first skill's score for that clause
+    apart    the largest lead of the first skill over it in another clause: where it is large, each
+             of the two has a clause of its own
+    best     1 if it is the best skill for its own clause, else 0
+    words    ln of the number of that clause's words which some skill has
     gap      how far it is behind the first skill for the whole request
-    place    ln of its place among the matches of the whole request
-    clauses  ln of their number: of many, one is like some skill by chance
-    listed   1 when only commas stand between its clause and that of the first skill, else 0: people
-             put "and", "then" or a full stop between two things they want done, and commas between
-             the details of one. A skill's clause is the one in which it is furthest ahead
+    place    ln of its rank for the whole request
+    clauses  ln of the number of clauses: of many, one is similar to some skill by chance
+    listed   1 if only commas stand between its own clause and that of the first skill, else 0:
+             people put "and", "then" or a full stop between two tasks, and commas between the
+             details of one
 
 The weight of ``near`` is negative: near examples make all differences of scores larger, so that
 these count less.
@@ -62,24 +63,23 @@ WEIGHTS: Final = {
 }
 """Log-odds for each unit of a signal."""
 MAX_CANDIDATES: Final = 10
-"""How many of the best matches may be further skills, and are shown as candidates by stage 4."""
+"""How many of the best matches may be further skills; stage 4 also shows as many in its trace."""
 
 
 def further(whole: Ranking, first: str, least: float = 0.0) -> dict[str, float]:
-    """The skills that clauses may ask for beside the first, likeliest first, each with the
-    estimated probability, in (0, 1), that it is needed. No two of them are asked for by the same
-    clause.
+    """The skills besides the first that some clause may ask for, likeliest first, each with the
+    estimated probability, in (0, 1), that it is needed. No two of them have the same own clause.
 
     Args:
-        whole: of the request.
+        whole: the ranking for the whole request.
         first: the skill that is loaded anyway, one of the matches.
-        least: the least probability of those that are given.
+        least: skills with a lower probability are left out.
     """
     if len(whole.clauses) < 2 or len(whole.matches) < 2:
         return {}
     found: dict[str, float] = {}
     taken: set[int] = set()
-    for log_odds, clause, name in sorted(_asked_for(whole, first), key=lambda one: -one[0]):
+    for log_odds, clause, name in sorted(_candidates(whole, first), key=lambda one: -one[0]):
         if clause not in taken:
             probability = logistic(log_odds)
             if probability < least:
@@ -89,8 +89,9 @@ def further(whole: Ranking, first: str, least: float = 0.0) -> dict[str, float]:
     return found
 
 
-def _asked_for(whole: Ranking, first: str) -> Iterator[tuple[float, int, str]]:
-    """For each other match the log-odds that it is needed, the number of its clause, its name."""
+def _candidates(whole: Ranking, first: str) -> Iterator[tuple[float, int, str]]:
+    """For each match but the first skill: the log-odds that it is needed, the number of its own
+    clause, and its name."""
     matches, clauses = whole.matches, whole.clauses
     place_of_first = next(place for place, match in enumerate(matches) if match.name == first)
     clause_of_first, _ = _own_clause(clauses, place_of_first)

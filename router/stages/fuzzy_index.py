@@ -1,9 +1,10 @@
-"""The index of the fuzzy cache: which entries may pass the gate for a request?
+"""The index of the fuzzy cache: finds the entries that may pass the content gate for a request.
 
-Comparing with every entry would be slow in a large cache, and needless: entries that can pass the
-gate have the same items as the request, but for typos. So entries are filed under their items, and
-a word that the cache has never seen is looked up among those it has seen by leaving out one letter
-on both sides. A word that it has seen is never taken for a typo.
+To compare with every entry would be slow in a large cache. It is not needed, because an entry that
+can pass the gate has the same stems as the request, except for typos. So entries are indexed by
+their stems. A word that the cache has never seen may be a typo of one that it has seen: both words
+then share a form with one letter deleted, by which it is looked up. A word that the cache has seen
+is never taken for a typo.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from router.stages.wording import Signature
 
 _MAX_RESPELLINGS: Final = 16
 _RECENT: Final = 8
-"""How many of its latest entries each stem remembers, to explain a miss."""
+"""The number of latest entries that are remembered for each stem, to explain a miss."""
 
 
 @dataclass(slots=True, eq=False)
@@ -27,34 +28,35 @@ class Entry:
     """One stored answer."""
 
     row: int | None
-    """In the file; None while the entry is in memory only."""
+    """Its row in the file; None while the entry is in memory only."""
     text: str
     context: str
     core: str
     learned: float
     kept: KeptAnswer | None
-    """None: in the file alone, read when it is needed."""
+    """The answer; None while it is only in the file. It is read when it is needed."""
     stored: bool = True
-    """False once the entry was removed; what explains a miss may still know it."""
+    """False once the entry was removed. The lists of latest entries may still hold it."""
 
 
 class Index:
     """Finds the entries that may pass the gate for a request.
 
-    The search is complete up to ``_MAX_RESPELLINGS`` readings of a request's typos.
+    Where typos allow more than ``_MAX_RESPELLINGS`` readings of a request, the rest is not
+    searched.
     """
 
     def __init__(self) -> None:
-        self._by_items: dict[tuple[str, bool, tuple[str, ...]], list[Entry]] = {}
+        self._by_stems: dict[tuple[str, bool, tuple[str, ...]], list[Entry]] = {}
         self._stem_uses: dict[str, int] = {}
         self._recent: dict[str, list[Entry]] = {}
         self._word_uses: dict[tuple[str, str], int] = {}
         self._shortened: dict[str, list[tuple[str, str]]] = {}
-        """Long words with their stems, under each form that lacks one letter, and whole."""
+        """Long words with their stems, by the word itself and each form with one letter deleted."""
 
     def add(self, entry: Entry, signature: Signature) -> None:
-        key = (entry.context, signature.asks, signature.stems)
-        self._by_items.setdefault(key, []).append(entry)
+        key = (entry.context, signature.is_question, signature.stems)
+        self._by_stems.setdefault(key, []).append(entry)
         may_be_typos = may_be_misspelt(signature.words)
         for word, stem in zip(signature.words, signature.stems, strict=True):
             self._stem_uses[stem] = self._stem_uses.get(stem, 0) + 1
@@ -71,11 +73,11 @@ class Index:
 
     def remove(self, entry: Entry, signature: Signature) -> None:
         entry.stored = False
-        key = (entry.context, signature.asks, signature.stems)
-        same = self._by_items[key]
+        key = (entry.context, signature.is_question, signature.stems)
+        same = self._by_stems[key]
         same.remove(entry)
         if not same:
-            del self._by_items[key]
+            del self._by_stems[key]
         may_be_typos = may_be_misspelt(signature.words)
         for word, stem in zip(signature.words, signature.stems, strict=True):
             self._stem_uses[stem] -= 1
@@ -92,19 +94,19 @@ class Index:
                             del self._shortened[form]
 
     def matching(self, context: str, signature: Signature) -> Iterator[Entry]:
-        """Entries with the same items but for typos, latest first among equal ones."""
+        """The entries with the same stems, except for typos, latest first among equal ones."""
         for stems in self._respellings(signature):
-            yield from reversed(self._by_items.get((context, signature.asks, stems), ()))
+            yield from reversed(self._by_stems.get((context, signature.is_question, stems), ()))
 
     def near(self, context: str, signature: Signature) -> list[Entry]:
-        """A few late entries that share the rarest words, to explain a miss with."""
+        """A few of the latest entries that share the rarest words, to explain a miss."""
         known = {stem for stem in signature.stems if stem in self._stem_uses}
         rarest = sorted(known, key=lambda stem: (self._stem_uses[stem], stem))[:2]
         entries = dict.fromkeys(entry for stem in rarest for entry in self._recent[stem])
         return [entry for entry in entries if entry.stored and entry.context == context]
 
     def _respellings(self, signature: Signature) -> Iterator[tuple[str, ...]]:
-        """The items with each unseen word replaced by the seen words it may be a typo of."""
+        """The stems, with each unseen word replaced by the seen words that it may be a typo of."""
         choices: list[tuple[str, ...]] = []
         for word, stem in zip(signature.words, signature.stems, strict=True):
             if stem in self._stem_uses:

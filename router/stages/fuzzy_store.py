@@ -1,8 +1,8 @@
 """The file of the fuzzy cache: an SQLite database in WAL mode that several processes may share.
 
-New entries, uses and removals are only noted, and ``flush`` writes them in one transaction, so that
+New entries, uses and removals are collected, and ``flush`` writes them in one transaction, so that
 no request waits for the file. A file that cannot be used never stops the router: a corrupt or
-foreign one is moved aside and begun anew, an inaccessible one is done without.
+foreign file is moved aside and a new one is begun; without access to it the cache works in memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _Row: TypeAlias = tuple[int, str, str, float]
 """id, normalised text, context, time learned."""
 
 BUSY_SECONDS: Final = 0.05
-"""How long a call waits for another writer at most: it may wait on the event loop."""
+"""The longest wait for another process that writes. It is short, because it may block the event
+loop."""
 _SCHEMA: Final = Schema(
     (
         """
@@ -40,7 +41,7 @@ CREATE TABLE entries (
 );
 CREATE INDEX entries_by_use ON entries (used);
 """,
-        # Earlier answers do not say what they rest on, so they can never be given again.
+        # Answers of the first version have no basis, so they can never be valid.
         """
 DELETE FROM entries;
 ALTER TABLE entries ADD COLUMN catalog TEXT;
@@ -53,12 +54,12 @@ _INSERT: Final = """
 INSERT OR REPLACE INTO entries (text, context, learned, used, result, catalog, basis)
 VALUES (?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM entries), ?, ?, ?)
 """
-_OF_PERSON: Final = """
+_BY_PERSON: Final = """
 SELECT id FROM entries WHERE text = ? AND context = ? AND basis LIKE '["person"%'
 """
-"""What a person said, and another process wrote down: only a person replaces it."""
+"""A person's answer that another process has written: only a person's answer replaces it."""
 _GONE: Final = -1
-"""The row of an entry that is to be replaced by what the file holds."""
+"""The row of an entry in memory that must be replaced by the entry of the file."""
 _TOUCH: Final = """
 UPDATE entries SET used = (SELECT coalesce(max(used), 0) + 1 FROM entries) WHERE id = ?
 """
@@ -68,15 +69,15 @@ class Store:
     """The entries in the file.
 
     Args:
-        path: the file; with None there is none, nothing is found and nothing is kept.
-        diagnostics: where each fault of the file is reported once, in a sentence. Every fault is
-            survived; at worst the store works as if there were no file.
+        path: the file; with None the store finds and keeps nothing.
+        diagnostics: each fault of the file is appended once, as a sentence. After a fault the store
+            works as if there were no file.
     """
 
     def __init__(self, path: Path | None, diagnostics: list[str]) -> None:
         self._path = path
         self._diagnostics = diagnostics
-        self._used: dict[Entry, None] = {}  # or new; in the order of use
+        self._used: dict[Entry, None] = {}  # new or used entries, in the order of use
         self._removed: list[int] = []
         self._seen_version = -1
         self._last_id = 0
@@ -85,7 +86,7 @@ class Store:
         """Why the file could not be opened; empty where it is open, or where there is none."""
 
     def open(self) -> None:
-        """Open the file, if there is to be one."""
+        """Open the file, if there should be one."""
         if self._path is None:
             return
         try:
@@ -107,7 +108,7 @@ class Store:
         )
 
     def use(self, db: sqlite3.Connection) -> None:
-        """From now on entries are in the file of this connection, too."""
+        """Read from and write to the file of this connection from now on."""
         self._db, self.fault = db, ""
 
     def new_rows(self) -> list[_Row]:
@@ -119,7 +120,7 @@ class Store:
         rows: list[_Row] = []
         for row_id, text, context, learned in found:
             self._last_id = max(self._last_id, row_id)
-            if row_id in self._removed:  # read again, and still to be deleted
+            if row_id in self._removed:  # it will be deleted with the next flush
                 continue
             if isinstance(text, str) and isinstance(context, str) and isinstance(learned, float):
                 rows.append((row_id, text, context, learned))
@@ -137,8 +138,8 @@ class Store:
         return None
 
     def keep_marks(self, version: str, marks: bytes) -> None:
-        """Keep the marks of a catalog, and drop those of catalogs that no answer is of."""
-        self.flush()  # the answers first
+        """Store the marks of a catalog, and delete those of catalogs without answers."""
+        self.flush()  # first, so that the file has the answers of this catalog
         self._run(
             "DELETE FROM catalogs WHERE version NOT IN"
             " (SELECT catalog FROM entries WHERE catalog IS NOT NULL)"
@@ -160,22 +161,22 @@ class Store:
         return None
 
     def note_use(self, entry: Entry) -> None:
-        """Note that an entry is new or was used."""
+        """Have the next flush write that an entry is new or was used."""
         if self._db is not None:
             self._used.pop(entry, None)
             self._used[entry] = None
 
     def forget(self, entry: Entry) -> None:
-        """Write nothing more of this entry; what is in the file stays."""
+        """Write nothing more about this entry; its row in the file stays."""
         self._used.pop(entry, None)
 
     def note_removal(self, row_id: int) -> None:
-        """Note that a row is to be deleted."""
+        """Have the next flush delete a row."""
         if self._db is not None:
             self._removed.append(row_id)
 
     def clear(self) -> bool:
-        """Delete every row; whether the file, if there is to be one, holds none now."""
+        """Delete every row. Returns whether the file, if there should be one, is empty now."""
         self._used.clear()
         self._removed.clear()
         self._run("DELETE FROM entries")
@@ -183,7 +184,8 @@ class Store:
         return self._path is None or self._run("SELECT count(*) FROM entries") == [(0,)]
 
     def flush(self) -> bool:
-        """Write what was noted; whether the file, if there is to be one, holds nothing else now."""
+        """Write the collected changes. Returns whether the file, if there should be one, has
+        them."""
         if self._db is None:
             return self._path is None
         rows: dict[Entry, int | None] = {}
@@ -208,7 +210,7 @@ class Store:
         return True
 
     def _insert(self, db: sqlite3.Connection, entry: Entry) -> int | None:
-        """The row of a new entry; None when its text cannot be in a file."""
+        """Insert a new entry. Returns its row; None when its text cannot be stored in a file."""
         if entry.kept is None:
             return None
         result, basis = entry.kept.result.to_json(), entry.kept.basis
@@ -216,9 +218,10 @@ class Store:
         row = (entry.text, entry.context, entry.learned, result, *known)
         try:
             if basis is None or basis.decided_by is not DecidedBy.PERSON:
-                # If this process saw that one to hold no more, it is among the rows deleted above.
-                for (said,) in db.execute(_OF_PERSON, (entry.text, entry.context)).fetchall():
-                    self._seen_version, self._last_id = -1, min(self._last_id, said - 1)
+                # A person's answer that this process found invalid was deleted above. Any other one
+                # stays, and is read into memory with the next look at the file.
+                for (person_row,) in db.execute(_BY_PERSON, (entry.text, entry.context)).fetchall():
+                    self._seen_version, self._last_id = -1, min(self._last_id, person_row - 1)
                     return _GONE
             return db.execute(_INSERT, row).lastrowid
         except UnicodeEncodeError as error:
@@ -226,7 +229,7 @@ class Store:
             return None
 
     def close(self) -> None:
-        """Write what was noted and close the file; the store goes on as if there were none."""
+        """Write the collected changes and close the file; then work as if there were none."""
         if self._db is not None:
             self.flush()
             self._db.close()

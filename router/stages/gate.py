@@ -92,9 +92,9 @@ _AT_QUESTION_END: Final = frozenset(("", " for", " with", " of", " to", " at", "
 
 def compare_signatures(first: Signature, second: Signature) -> GateVerdict:
     """Whether the answer to one request may serve the other."""
-    if first.asks != second.asks:
+    if first.is_question != second.is_question:
         moods = ("a question", "a statement")
-        return GateVerdict(Difference.QUESTION, *(moods if first.asks else reversed(moods)))
+        return GateVerdict(Difference.QUESTION, *(moods if first.is_question else reversed(moods)))
     if len(first.stems) != len(second.stems):
         return _explain(first, second)
     typos = 0

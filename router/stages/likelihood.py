@@ -1,26 +1,27 @@
-"""How likely it is that something fits a request, and that its best match is right.
+"""The probability that some skill fits a request, and that the best match is a right one.
 
 Both are logistic functions of a few signals of the best match:
 
-    lexical   how large a share of the request its wording matches
-    own       its score without examples: wording and meaning of its own text
+    lexical   the share of the request that its wording matches (``Match.lexical``)
+    own       its score without examples: lexical score and cosine of its own text
     near      how near its examples are, times ``examples``
-    examples  how much its examples count: 1 with many, 0 with none (``retrieval/examples.py``)
-    evidence  the sum of its term contributions, which grows with what was matched
-    size      ln of the number of skills: the best of many is good by chance
-    lead      how far its score is ahead of the second
-    special   how much nearer its nearest text is than the nearest request of the background
-    clear     how much nearer it is than that, and than the nearest text of any other skill
+    examples  the weight of its examples: 1 with many, 0 with none (``retrieval/examples.py``)
+    evidence  the sum of its BM25F term contributions, which grows with the amount that matches
+    size      ln of the number of skills: with many, the best one scores higher by chance
+    lead      by how much its score is above the second-best score
+    special   by how much its nearest text is nearer than the nearest request of the background
+    clear     by how much it is nearer than both that and the nearest text of any other skill
 
-``special`` and ``clear`` compare the request with requests of all kinds
+``special`` and ``clear`` compare the request with a background of common requests
 (``router/retrieval/background.py``). Where the encoder has no background, and for single clauses,
-the other signals decide with coefficients of their own.
+the other signals are used, with other coefficients.
 
-Whether something fits is told by ``lexical`` and not by ``evidence``, though ``evidence`` lowers
-the log loss in the usual data sets: there, the requests that nothing serves are shorter than the
-others. In use they are as long, as in ``benchmarks/trades.py``. Over fifteen of its catalogs, with
-examples, 26% of them were routed by ``evidence`` and 12% are by ``lexical``; over four that were
-written after this was chosen, 20% and 9%. Where skills have no examples both route as many.
+Why ``FITS`` uses ``lexical``, a share, and not ``evidence``, an amount: in the usual data sets,
+``evidence`` lowers the log loss, but only because there the requests that no skill serves are
+shorter than the others. In real use they are as long, as in ``benchmarks/trades.py``. Over fifteen
+of its catalogs, with examples, 26% of these requests were routed with ``evidence``, and 12% are
+with ``lexical``; over four that were written after this was chosen, 20% and 9%. Where skills have
+no examples, both route equally many.
 
 ``FITS`` was fitted on whole catalogs: 572 real skills, everyday tools, the shipped skills, 62 tools
 of MetaTool, CLINC150, BANKING77, and at half weight the nine ``develop`` catalogs of trades; each
@@ -68,7 +69,7 @@ RIGHT: Final = {
     "clear": 4.01,
     "bias": 1.81,
 }
-"""Log-odds for each unit of a signal; ``lead`` counts as ln(lead + LEAST_LEAD)."""
+"""Log-odds for each unit of a signal; for ``lead``, of ln(lead + LEAD_OFFSET)."""
 FITS_WITHOUT_BACKGROUND: Final = {
     "own": 3.50,
     "near": 2.15,
@@ -85,19 +86,19 @@ RIGHT_WITHOUT_BACKGROUND: Final = {
     "lead": 1.16,
     "bias": 0.28,
 }
-"""The same without a background."""
-LEAST_LEAD: Final = 0.15
-"""It keeps the logarithm of a lead of 0 finite."""
+"""The coefficients where the request was not compared with a background."""
+LEAD_OFFSET: Final = 0.15
+"""Added to the lead before its logarithm is taken, so that a lead of 0 has a finite one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """Whether the best match of a ranking is to be believed.
+    """How far the best match of a ranking can be trusted.
 
     Attributes:
         fits: probability that some skill fits the request, in (0, 1).
         right: probability that the best match is a right one, in (0, 1).
-        signals: what they were computed from, by name.
+        signals: the values that both were computed from, by name.
     """
 
     fits: float
@@ -122,7 +123,7 @@ class Likelihood:
         if ranking.background is not None:
             fits, right = FITS, RIGHT
             signals |= ranking.background._asdict()
-        values = signals | {"lead": math.log(lead + LEAST_LEAD), "bias": 1.0}
+        values = signals | {"lead": math.log(lead + LEAD_OFFSET), "bias": 1.0}
         return cls(_probability(fits, values), _probability(right, values), signals)
 
 

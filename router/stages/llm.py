@@ -1,12 +1,13 @@
 """Stage 3: ask a language model which of the offered skills fit.
 
-The providers are asked in fall-back order. One deadline covers everything: what is left of it is
-shared evenly by the providers not yet asked, so that a hanging first one leaves time for the
-second. A provider that is unavailable is asked again after a pause (exponential, full jitter, at
-least what it asked for), an unusable answer once more with a reminder of the form, a refused call
-not at all. A circuit breaker per provider keeps one that is down from costing every request.
+The providers are asked in fall-back order. One deadline covers all of them: the time that is left
+is divided evenly among the providers not yet asked, so that a first one that hangs leaves time for
+the second. A provider that is unavailable is asked again after a pause (exponential back-off with
+full jitter, and at least the pause that the provider itself demands). After an answer that cannot
+be used it is asked once more, with a reminder of the format. After a rejected call it is not asked
+again. A circuit breaker for each provider keeps requests from waiting for one that is down.
 
-Trouble with a provider never raises: the trace says what happened, and the cascade goes on. When
+A failure of a provider never raises: the trace says what happened, and the cascade continues. When
 the caller is cancelled, the call under way is cancelled with it.
 """
 
@@ -66,11 +67,11 @@ class LLMAnswer:
 
 
 @dataclass(slots=True)
-class _Log:
-    """What was tried for one request, and the model that was asked last."""
+class _Attempts:
+    """The attempts for one request, one line each, and the model that was called last."""
 
     lines: list[str] = field(default_factory=list)
-    asked: ChatModel | None = None
+    last_model: ChatModel | None = None
 
     def note(self, model: ChatModel, what: str) -> None:
         # Providers' messages may be long, and may quote the request over several lines.
@@ -79,7 +80,7 @@ class _Log:
 
 
 class LLMStage:
-    """Asks the configured models; see the module's text.
+    """Asks the configured models; see the module's docstring.
 
     Attributes:
         models: in the order in which they are asked.
@@ -87,7 +88,7 @@ class LLMStage:
     Args:
         models: the same; ``choose`` needs at least one.
         clock: monotonic seconds.
-        events: get every call, and a report when no model answers.
+        events: every call emits an event, and so does the state that no model answers.
         seed: seed of the jitter; None takes one from the system.
     """
 
@@ -134,43 +135,48 @@ class LLMStage:
         likeliest: Sequence[OfferedSkill] = (),
         purpose: str = "route",
     ) -> LLMAnswer:
-        """Ask which of ``offered`` and ``likeliest`` fit ``request``. The former are put in the
-        order of their names. Never raises for trouble with a provider."""
-        started = self._clock()
-        stable = offerable(offered)
-        names = {skill.name for skill in stable}
-        more = [s for s in likeliest if s.name not in names and s.name.isprintable()]
-        skills = (*stable, *more)
-        log = _Log()
+        """Ask which of ``offered`` and ``likeliest`` fit the request. ``offered`` is sorted by
+        name. A failure of a provider never raises."""
+        began = self._clock()
+        sorted_offered = offerable(offered)
+        names = {skill.name for skill in sorted_offered}
+        also_offered = [s for s in likeliest if s.name not in names and s.name.isprintable()]
+        skills = (*sorted_offered, *also_offered)
+        attempts = _Attempts()
 
         def ended(outcome: Outcome, reason: str) -> LLMAnswer:
             evidence: dict[str, EvidenceValue] = {
-                "attempts": tuple(log.lines),
+                "attempts": tuple(attempts.lines),
                 "skills_offered": len(skills),
             }
-            if log.asked is not None:
-                evidence |= {"provider": log.asked.provider, "model": log.asked.model}
-            elapsed = (self._clock() - started) * 1e6
+            if attempts.last_model is not None:
+                evidence |= {
+                    "provider": attempts.last_model.provider,
+                    "model": attempts.last_model.model,
+                }
+            elapsed = (self._clock() - began) * 1e6
             return LLMAnswer(None, 0.0, StageTrace(Stage.LLM, outcome, reason, elapsed, evidence))
 
         if not skills:
             return ended(Outcome.SKIPPED, "there is no skill to offer")
-        prompt = build_prompt(request, stable, more)
-        deadline = started + self._settings.timeout_seconds
+        prompt = build_prompt(request, sorted_offered, also_offered)
+        deadline = began + self._settings.timeout_seconds
         for position, (model, breaker) in enumerate(self._guarded):
             now = self._clock()
             share = (deadline - now) / (len(self._guarded) - position)
-            answered = await self._ask(model, breaker, prompt, skills, now + share, log, purpose)
+            answered = await self._ask(
+                model, breaker, prompt, skills, now + share, attempts, purpose
+            )
             if answered is not None:
                 self._part.worked()
-                elapsed = (self._clock() - started) * 1e6
-                return _answer(model, *answered, tuple(log.lines), len(skills), elapsed)
-        why = "; ".join(dict.fromkeys(log.lines))
+                elapsed = (self._clock() - began) * 1e6
+                return _answer(model, *answered, tuple(attempts.lines), len(skills), elapsed)
+        why = "; ".join(dict.fromkeys(attempts.lines))
         self._part.failed(why)
-        if log.asked is None:
+        if attempts.last_model is None:
             return ended(Outcome.SKIPPED, "every provider failed lately and is left alone")
         _log.warning("no LLM answered: %s", why)
-        return ended(Outcome.FAILED, f"no usable answer; last: {log.lines[-1]}")
+        return ended(Outcome.FAILED, f"no usable answer; last: {attempts.lines[-1]}")
 
     async def aclose(self) -> None:
         """Close the models' connections."""
@@ -185,24 +191,24 @@ class LLMStage:
         prompt: Prompt,
         offered: Sequence[OfferedSkill],
         deadline: float,
-        log: _Log,
+        attempts: _Attempts,
         purpose: str,
     ) -> tuple[Selection, Completion] | None:
-        """Ask one provider until it answers, gives up, or its time is over."""
+        """Ask one provider until it answers, fails for good, or its time is over."""
         retries = 0
-        asked_again = False
-        while (left := deadline - self._clock()) > 0:
+        reminded = False
+        while (time_left := deadline - self._clock()) > 0:
             call = breaker.try_call()
             if call is None:
-                log.note(model, "left alone after failures in a row")
+                attempts.note(model, "left alone after failures in a row")
                 return None
-            log.asked = model
+            attempts.last_model = model
             try:
                 completion = await guarded_call(
                     model,
                     call,
                     prompt,
-                    seconds=left,
+                    seconds=time_left,
                     purpose=purpose,
                     events=self._events,
                     price=self._prices.get(model.provider),
@@ -211,29 +217,29 @@ class LLMStage:
             except LLMUnavailable as error:
                 why = _message(error)
                 if retries == self._settings.max_retries:
-                    log.note(model, why)
+                    attempts.note(model, why)
                     return None
                 pause = self._pause(retries, error.retry_after)
-                if pause >= (left := deadline - self._clock()):
-                    more = f"; no time left to wait {pause:,.1f} s and try again"
-                    log.note(model, why + (more if left > 0 else ""))
+                if pause >= (time_left := deadline - self._clock()):
+                    no_time = f"; no time left to wait {pause:,.1f} s and try again"
+                    attempts.note(model, why + (no_time if time_left > 0 else ""))
                     return None
-                log.note(model, why)
+                attempts.note(model, why)
                 retries += 1
                 await self._sleep(pause)
             except LLMRejected as error:
-                log.note(model, _message(error))
+                attempts.note(model, _message(error))
                 return None
             except LLMAnswerError as error:
-                log.note(model, _message(error))
-                if asked_again:
+                attempts.note(model, _message(error))
+                if reminded:
                     return None
-                asked_again = True
+                reminded = True
                 prompt = ask_again(prompt)
             else:
-                log.note(model, "answered")
+                attempts.note(model, "answered")
                 return selection, completion
-        log.note(model, "the time is over")
+        attempts.note(model, "the time is over")
         return None
 
     def _pause(self, retries: int, retry_after: float | None) -> float:
@@ -243,7 +249,7 @@ class LLMStage:
 
 
 def _message(error: LLMError) -> str:
-    """The message without the provider's name, which the note begins with."""
+    """The message without the provider's name, because the line of the attempt begins with it."""
     return str(error).removeprefix(f"{error.provider}: ")
 
 
@@ -256,7 +262,7 @@ def _answer(
     microseconds: float,
 ) -> LLMAnswer:
     probability = selection_probability(completion, selection)
-    confidence, source = 0.0, "none"  # the answer is weak then, and kept
+    confidence, source = 0.0, "none"  # a confidence of 0 makes a weak answer, not a failure
     if probability is not None:
         confidence, source = probability, "token_probability"
     elif selection.stated_confidence is not None:  # models overstate it
@@ -296,8 +302,8 @@ def _answer(
 
 
 def prices_of(settings: LLMSettings) -> dict[str, Price]:
-    """The prices by provider, where both are set. A model that runs on a machine of one's own costs
-    nothing here."""
+    """The price of each provider whose prices are known. Ollama, which runs locally, costs
+    nothing."""
     openai = settings.openai
     found = {"ollama": Price(0.0, 0.0)}
     if openai.input_price is not None and openai.output_price is not None:

@@ -1,14 +1,14 @@
-"""What stage 3 offers to the LLM: every skill while they fit into a budget of tokens, else the
-likeliest ones.
+"""The skills that stage 3 offers to the LLM: all of them while they fit into a budget of tokens,
+else the likeliest ones.
 
-The LLM can only choose what it is offered. Of 574 real skills a strong LLM chose the right one for
-45% of oblique requests when retrieval offered it 40, and for 97% when it saw all. So descriptions
-are made shorter before skills are left out, each behind the words that tell the skill from the
-others.
+The LLM can choose only what it is offered. Over 574 real skills, a strong LLM chose the right one
+for 45% of oblique requests when it was offered the 40 best of retrieval, and for 97% when it saw
+all. So descriptions are shortened before skills are left out. Each is cut after the words that
+distinguish the skill from the others.
 
-While all skills fit, they are the same text in the order of their names for every request over one
-catalog, so that providers can cache it. Otherwise the pinned skills are that text, and the
-likeliest follow in a second block, best first.
+While all skills fit, they are one block of text, sorted by name and the same for every request over
+one catalog, so that providers can cache the prompt. Otherwise the first block holds the pinned
+skills, and a second block the likeliest of the others, best first.
 """
 
 from __future__ import annotations
@@ -28,24 +28,26 @@ from router.llm.protocol import OfferedSkill
 from router.request import Request
 from router.retrieval.index import SkillIndex
 from router.skills.catalog import Catalog
-from router.stages.followup import reading_of
+from router.stages.followup import in_context
 from router.text import STOPWORDS, stems_of, words_of_each
 
 MAX_OFFERED: Final = 500
-"""An LLM is offered at most this many skills, whatever the budget: providers bound the number of
-choices of a schema."""
+"""At most this many skills are offered, whatever the budget: providers limit the number of enum
+values of a schema."""
 MAX_NAME_CHARACTERS: Final = 14_000
-"""How many characters all names may have together, for the same reason."""
+"""The limit on the characters of all names together, for the same reason."""
 BYTES_PER_TOKEN: Final = 4
-"""An estimate for English. A character of another script takes more tokens, and more bytes too."""
+"""An estimate for English. It also works for other scripts, whose characters take more tokens and
+more bytes."""
 FRAME_TOKENS: Final = 12
 """How many tokens the JSON around one name and description takes."""
 LEAST_CHARACTERS: Final = 120
 """No description is cut to fewer characters."""
 MOST_CHARACTERS: Final = 1_000
 SHARES: Final = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)
-"""Descriptions are cut until all fit: these shares of their weight are tried in this order."""
+"""The shares of the descriptions' weight that are kept: the first with which all skills fit."""
 SHORTLIST_SHARE: Final = 0.9
+"""The share that is kept where not all skills fit."""
 _WORD: Final = re.compile(r"\S+")
 
 
@@ -67,13 +69,13 @@ async def offer_of(
 ) -> Offer:
     """The skills that may be chosen for a request.
 
-    With more of them than fit, retrieval says which are the likeliest, for the request as
-    ``followup`` reads it. The pinned skills are always among them.
+    Where not all fit, retrieval ranks them for the request and, if it is a follow-up, its context.
+    The pinned skills are always offered.
 
     Args:
         request: the request; only skills in ``available`` are offered.
         pinned: names to offer in any case.
-        token_budget: what names and descriptions may take together, estimated.
+        token_budget: the estimated tokens that names and descriptions may take together.
 
     Raises:
         EncoderError: the request cannot be encoded.
@@ -90,21 +92,21 @@ async def offer_of(
             for share in SHARES:
                 if sum(_size(name, short(name, share)) for name in names) <= token_budget:
                     return Offer(tuple(OfferedSkill(name, short(name, share)) for name in names))
-    context = reading_of(request, index.skill_names).context if request.history else ""
+    context = in_context(request, index.skill_names).context if request.history else ""
     ranking = await index.rank(
         request.text, context=context, among=request.available, limit=MAX_OFFERED
     )
     kept = sorted(name for name in dict.fromkeys(pinned) if name in allowed)
     offered = {name: short(name, SHORTLIST_SHARE) for name in kept}
-    left = token_budget - sum(_size(*skill) for skill in offered.items())
-    letters = MAX_NAME_CHARACTERS - sum(map(len, kept))
+    tokens_left = token_budget - sum(_size(*skill) for skill in offered.items())
+    characters_left = MAX_NAME_CHARACTERS - sum(map(len, kept))
     for match in ranking.matches:
         if match.name in offered:
             continue
         text = short(match.name, SHORTLIST_SHARE)
-        left -= _size(match.name, text)
-        letters -= len(match.name)
-        if len(offered) >= MAX_OFFERED or ((left < 0 or letters < 0) and offered):
+        tokens_left -= _size(match.name, text)
+        characters_left -= len(match.name)
+        if len(offered) >= MAX_OFFERED or ((tokens_left < 0 or characters_left < 0) and offered):
             break
         offered[match.name] = text
     skills = [OfferedSkill(*skill) for skill in offered.items()]
@@ -112,9 +114,9 @@ async def offer_of(
 
 
 class _Descriptions:
-    """What the skills of one catalog say of themselves, as it is offered. What was cut is kept:
-    over hundreds of skills it takes tens of milliseconds. To make it takes half a second over ten
-    thousand of them.
+    """The descriptions of one catalog's skills, whole and shortened. Shortened ones are remembered,
+    because to make them takes tens of milliseconds for hundreds of skills. To make this object
+    takes half a second for ten thousand skills.
 
     Attributes:
         texts: the whole descriptions, by name.
@@ -130,12 +132,12 @@ class _Descriptions:
         words = ({word for _, word in _stems(text)} for text in self.texts.values())
         most = math.log(len(self.texts) + 1)
         counts = Counter(chain.from_iterable(words))
-        # What each word tells: the more, the fewer descriptions have it.
+        # The inverse document frequency of each word.
         self._weight = {word: most - math.log(count) for word, count in counts.items()}
 
     def short(self, name: str, share: float) -> str:
-        """A description, cut behind the word with which it has reached this share of its weight,
-        which is the sum of the weights of its different words."""
+        """The beginning of a description that holds this share of its weight. The weight of a text
+        is the sum of the weights of its different words."""
         text = self.texts[name]
         if share >= 1:
             return text
@@ -145,12 +147,12 @@ class _Descriptions:
 
 
 _descriptions: Final[WeakKeyDictionary[SkillIndex, _Descriptions]] = WeakKeyDictionary()
-"""Of each index that has been asked for an offer, while it is there."""
+"""The descriptions of each index that has been used for an offer, while the index exists."""
 _describing: Final = threading.Lock()
 
 
 def _description_table(index: SkillIndex) -> _Descriptions:
-    """Make what an index has not yet, once for all who ask; in a thread, for the time it takes."""
+    """The descriptions of an index, made once. Call it in a thread, because it may take long."""
     with _describing:
         found = _descriptions.get(index)
         if found is None:
@@ -159,33 +161,33 @@ def _description_table(index: SkillIndex) -> _Descriptions:
 
 
 def _size(name: str, text: str) -> int:
-    """Estimated tokens of one skill in the document."""
+    """The estimated tokens of one skill in the prompt."""
     return FRAME_TOKENS + len(f"{name}{text}".encode("utf-8", "replace")) // BYTES_PER_TOKEN
 
 
 def _cut(
     text: str, stems: Sequence[tuple[int, str]], weight: dict[str, float], share: float
 ) -> str:
-    """The beginning of a text that holds this share of its weight."""
+    """See ``_Descriptions.short``; ``stems`` are those of ``_stems``."""
     first = {word: end for end, word in reversed(stems)}
     wanted = share * sum(weight[word] for word in first)
-    told = 0.0
+    reached = 0.0
     for word, end in sorted(first.items(), key=lambda item: item[1]):
-        told += weight[word]
-        if told >= wanted and end >= LEAST_CHARACTERS:
+        reached += weight[word]
+        if reached >= wanted and end >= LEAST_CHARACTERS:
             return text if end >= len(text) - 1 else f"{text[:end].rstrip(' ,;:.')}…"
     return text
 
 
 def _stems(text: str) -> list[tuple[int, str]]:
-    """The stems of a text that say something, each with where its word ends."""
+    """The stems of a text's content words, each with the position where its word ends."""
     found = list(_WORD.finditer(text))
     spoken = words_of_each([one.group() for one in found])
-    told = [
+    content_words = [
         (one.end(), word)
         for one, (words, _) in zip(found, spoken, strict=True)
         for word in words
         if word not in STOPWORDS
     ]
-    stems = stems_of(word for _, word in told)
-    return [(end, stem) for (end, _), stem in zip(told, stems, strict=True)]
+    stems = stems_of(word for _, word in content_words)
+    return [(end, stem) for (end, _), stem in zip(content_words, stems, strict=True)]

@@ -1,11 +1,12 @@
-"""Stage 4: what retrieval alone would answer.
+"""Stage 4: decides by retrieval alone.
 
-A skill that the request names outright is loaded. Otherwise the best match is loaded when it is
-likely enough that something fits and that this match is right (``router/stages/likelihood.py``);
-the setting ``vector.caution`` says how likely that must be. A request of several clauses may need
-several skills (``router/stages/further.py``). If its clauses want different things, the whole may
-be like no skill. Then one clause that would be routed alone is enough, if another one likely asks
-for something else.
+A skill that the request names outright is loaded. Otherwise the best match is loaded where two
+probabilities are high enough: that some skill fits the request, and that the best match is a right
+one (``router/stages/likelihood.py``). The setting ``vector.caution`` says what is high enough.
+
+A request of several clauses may need several skills (``router/stages/further.py``). Where its
+clauses ask for different things, the whole request may be similar to no skill. Then one clause that
+would be routed by itself is enough, if another clause probably asks for another skill.
 """
 
 from __future__ import annotations
@@ -22,29 +23,30 @@ from router.result import Decision, Evidence
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match, Ranking
 from router.settings.settings import CAUTIONS
-from router.stages.followup import Reading, is_courtesy, reading_of
+from router.stages.followup import RequestInContext, in_context, is_courtesy
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
 
 DEFAULT_CAUTION: Final = CAUTIONS["balanced"]
-"""The caution where none is set."""
+"""The caution where the settings name none: the least probability that a loaded skill is right."""
 CLARIFY_SHARE: Final = 0.6
-"""The router asks back when something fits with at least this share of the probability that a route
-needs over a background. Below it, it answers that nothing fits."""
+"""Where the probability that some skill fits is too low for a route, but at least this share of
+what a route needs, the router asks the user. Below that, it abstains."""
 TIE_MARGIN: Final = 0.002
-"""When the two best scores differ by less, the router asks which skill is meant."""
+"""Where the two best scores differ by less than this, the router asks which skill is meant."""
 OTHER_CLAUSE_SHARE: Final = 0.8
-"""One clause is enough for a route when another clause asks for another skill: something fits it
-with the probability that a route needs, and the skill is right with at least this share of that.
-58% of such routes are right; 34% were without this condition and without that of the two best
-matches (21 catalogs, plain and enriched)."""
+"""A clause counts as asking for another skill where that skill is right with at least this share of
+the caution. Of the routes by a single clause, 58% are right with this condition and the one that
+the skill is among the two best matches of the whole request, and 34% without both (21 catalogs,
+plain and enriched)."""
 MAX_SELECTED: Final = 3
 NAMED_CONFIDENCE: Final = 0.98
 """The confidence in a skill that the request names outright."""
 
 MAX_SHOWN_TERMS: Final = 8
 MAX_UNKNOWN: Final = 3
-"""Names that are not installed and are shown where nothing else may be chosen."""
+"""How many unknown names of ``available`` the reason shows, where none of its names is
+installed."""
 
 _INSTRUCTS_THE_ROUTER: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,20}"
@@ -58,26 +60,24 @@ _INSTRUCTS_THE_ROUTER: Final = re.compile(
     r"|^[^\S\n]*assistant\s*:",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Finds attempts to instruct whoever reads the request. No skill is loaded for such a text, even if
-it names one: that is what its author wants. Developers quote logs, markup and prompts, so only a
-few forms count."""
+
 INSTRUCTED_CONFIDENCE: Final = 0.9
-"""The confidence with which such a request is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalDecision:
-    """What retrieval alone would answer.
+    """The decision of retrieval.
 
     Attributes:
         decision: route, clarify or abstain.
         selected: the skills to load; empty unless ``decision`` is ROUTE.
         confidence: estimated probability, in (0, 1], that the decision is right.
-        reason: one sentence for a person.
-        evidence: what the decision rests on.
-        matches: the best ones, best first; none where the request may be offered nothing.
+        reason: one sentence for the user.
+        evidence: the figures behind the decision, for the trace.
+        matches: the best matches, best first; empty where no skill shall be suggested.
         microseconds: time spent.
-        read: the request behind what was said before it, where it was read so; else empty.
+        text_read: the text that was ranked: the request, behind its context where it was read in
+            one; empty where there was no history.
     """
 
     decision: Decision
@@ -87,7 +87,7 @@ class RetrievalDecision:
     evidence: Evidence
     matches: tuple[Match, ...] = ()
     microseconds: float = 0.0
-    read: str = ""
+    text_read: str = ""
 
     @property
     def ranked(self) -> tuple[str, ...]:
@@ -96,8 +96,8 @@ class RetrievalDecision:
 
     @property
     def fits(self) -> float | None:
-        """Estimated probability that the best match fits, in (0, 1); None where nothing was
-        weighed: there is no skill, or the request has no word or tries to instruct the router."""
+        """Estimated probability that some skill fits, in (0, 1); None where none was estimated:
+        there is no skill, or the request has no word or tries to instruct the router."""
         fits = self.evidence.get("fits")
         return fits if isinstance(fits, float) else None
 
@@ -108,10 +108,9 @@ async def decide(
     """Rank the skills for a request and decide what to do about the best ones.
 
     Args:
-        request: the request; one that cannot stand alone is read with what was said before it.
-        caution: least probability, in [0, 1], that a loaded skill is right. That something fits
-            must be likely as well: a quarter of the way from there to certainty, or half of the
-            way where the encoder has no background.
+        request: the request; a follow-up is read together with the turns before it (``followup``).
+        caution: least probability, in [0, 1], that a loaded skill is right. The least probability
+            that some skill fits follows from it (``_least_fit``).
 
     Raises:
         EncoderError: the request cannot be encoded.
@@ -130,34 +129,36 @@ async def decide(
 async def ranked(
     request: Request, index: SkillIndex, *, limit: int, caution: float = DEFAULT_CAUTION
 ) -> tuple[Ranking, RetrievalDecision]:
-    """A request's ranking and what is decided from it; see ``decide``.
+    """The ranking for a request and the decision from it; see ``decide``.
 
-    With a context the request is read twice, alone and in that context, and the surer route counts:
-    a request that seems to lean on what was said may be the first one about something else. Where
-    neither is a route, it is in its context that it is refused or asked about. A context that tries
-    to instruct the router is not read.
+    A follow-up is ranked twice, alone and in its context, and the route with the higher confidence
+    is taken: what looks like a follow-up may begin a new subject. Where neither gives a route, the
+    result in context is taken. A context that tries to instruct the router is ignored.
     """
     text, among = request.text, request.available
     ranking = await index.rank(text, among=among, limit=limit)
     decided = decide_from_ranking(text, ranking, caution=caution)
     if not request.history or not ranking.matches:
         return ranking, decided
-    reading, read = reading_of(request, index.skill_names), Reading(text)
-    if reading.context and _INSTRUCTS_THE_ROUTER.search(reading.context) is None:
-        behind = await index.rank(text, context=reading.context, among=among, limit=limit)
-        other = decide_from_ranking(text, behind, caution=caution)
-        if not decided.selected or (other.selected and other.confidence > decided.confidence):
-            ranking, decided, read = behind, other, reading
+    with_context, chosen = in_context(request, index.skill_names), RequestInContext(text)
+    context = with_context.context
+    if context and _INSTRUCTS_THE_ROUTER.search(context) is None:
+        ranking_in_context = await index.rank(text, context=context, among=among, limit=limit)
+        decided_in_context = decide_from_ranking(text, ranking_in_context, caution=caution)
+        if not decided.selected or (
+            decided_in_context.selected and decided_in_context.confidence > decided.confidence
+        ):
+            ranking, decided, chosen = ranking_in_context, decided_in_context, with_context
     return ranking, replace(
         decided,
-        reason=read.explained(decided.reason),
-        evidence={**decided.evidence, **read.evidence},
-        read=read.whole,
+        reason=chosen.explained(decided.reason),
+        evidence={**decided.evidence, **chosen.evidence},
+        text_read=chosen.whole,
     )
 
 
 def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:
-    """Which of the names nobody offers, and what may have been meant by them."""
+    """The names of ``available`` that are not installed, with similar names that are."""
     unknown = sorted(set(among).difference(offered))
     named = "; ".join(str(UnknownSkill.among(name, offered)) for name in unknown[:MAX_UNKNOWN])
     more = len(unknown) - MAX_UNKNOWN
@@ -167,13 +168,13 @@ def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:
 def decide_from_ranking(
     request: str, ranking: Ranking, *, caution: float = DEFAULT_CAUTION
 ) -> RetrievalDecision:
-    """Decide what to do about the best of a request's ranking; see ``decide``."""
+    """Decide from the ranking of a request; see ``decide``."""
     if not ranking.matches:
         return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
     if _INSTRUCTS_THE_ROUTER.search(request) is not None:
         reason = "the request tries to instruct the router"
         return RetrievalDecision(Decision.ABSTAIN, (), INSTRUCTED_CONFIDENCE, reason, {})
-    if ranking.wordless:  # the encoder has vectors of signs, and some skill is always nearest
+    if ranking.wordless:  # punctuation has a vector, too, and some skill is always nearest to it
         return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "the request has no word", {})
     if ranking.named:
         decided = _of_named(ranking)
@@ -200,7 +201,7 @@ def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
     evidence: Evidence = {"fits": fits, "right": right, **likelihood.signals}
     shown = best.shown(MAX_SHOWN_TERMS)
     if fits < CLARIFY_SHARE * _least_fit(caution) and not ranking.foreign:
-        only = "only " if best.terms else ""  # "meaning alone" says it already
+        only = "only " if best.terms else ""  # without terms, ``shown`` is "meaning alone"
         reason = f"no skill fits; the nearest, {best.name}, matches {only}on {shown}"
         return RetrievalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
     least = _least_fit if ranking.background is not None else _least_fit_without_background
@@ -222,8 +223,8 @@ def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
 
 
 def _with_clauses(decided: RetrievalDecision, whole: Ranking, caution: float) -> RetrievalDecision:
-    """The decision with the skills that single clauses ask for: beside the best match, or, where
-    the whole is like no skill because its clauses want different things, in its place."""
+    """Add the skills that single clauses ask for. Where the whole request gives no route, because
+    its clauses ask for different things, one clause may give it."""
     if not decided.selected:
         decided = _of_clause(decided, whole, caution)
     if not decided.selected:
@@ -243,17 +244,20 @@ def _with_clauses(decided: RetrievalDecision, whole: Ranking, caution: float) ->
 
 
 def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> RetrievalDecision:
-    """A route to the skill of one clause: the surest one that asks for one of the two best matches,
-    if another clause likely asks for another skill. Else ``decided``: a clause of a request for one
-    skill, or for none, is like some skill by chance."""
-    request = []
+    """A route to the skill of one clause, or ``decided`` where there is none.
+
+    The skill must be one of the two best matches of the whole request, and another clause must
+    probably ask for another skill. Without these conditions, a clause of a request for one skill,
+    or for none, would be similar to some skill by chance.
+    """
+    by_clause = []
     for clause in whole.clauses:
         likelihood = Likelihood.of(clause.ranking)
-        request.append((likelihood.right, likelihood.fits, clause.ranking.matches[0].name))
+        by_clause.append((likelihood.right, likelihood.fits, clause.ranking.matches[0].name))
     best = {match.name for match in whole.matches[:2]}
     sure = [
         (right, fits, name)
-        for right, fits, name in request
+        for right, fits, name in by_clause
         if right >= caution and fits >= _least_fit_without_background(caution) and name in best
     ]
     if not sure:
@@ -261,7 +265,7 @@ def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> Re
     confidence, fit, chosen = max(sure)
     if not any(
         right >= OTHER_CLAUSE_SHARE * caution and fits >= caution and name != chosen
-        for right, fits, name in request
+        for right, fits, name in by_clause
     ):
         return decided
     evidence = {**decided.evidence, "fits": fit, "right": confidence}
@@ -270,11 +274,11 @@ def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> Re
 
 
 def _least_fit(caution: float) -> float:
-    """How likely it must be that something fits, where the request was compared with the
-    background: a quarter of the way from the caution to certainty."""
+    """The least probability that some skill fits, for a route: a quarter of the way from the
+    caution to 1. For requests that were compared with the background."""
     return (1 + 3 * caution) / 4
 
 
 def _least_fit_without_background(caution: float) -> float:
-    """The same without that comparison, which makes estimates less certain: half of the way."""
+    """The same without that comparison: half of the way, because the estimate is less certain."""
     return (1 + caution) / 2

@@ -1,10 +1,9 @@
-"""The words of an English request that count, and the ``Signature`` that they make.
+"""The words of an English request that carry its meaning, and the ``Signature`` made of them.
 
-``signature_of`` takes the text apart, writes contractions out, cuts the phrases that open and close
-a polite request, and drops the words that are fillers where they stand. The lists of words that it
-and the content gate treat in a special way come first: function words, phrases of polite requests,
-and question words of other languages. The fillers, which retrieval needs too, are in
-``router.text``.
+``signature_of`` splits the text, expands contractions, removes the phrases that open and close a
+polite request, and drops filler words. Some words are fillers only in some places, as "a" in "from
+A to B". The word lists that this and the content gate need come first. The general fillers, which
+retrieval needs too, are in ``router.text``.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from router.text import FILLERS, STOPWORDS, is_english, memoised, stems_of, word
 
 NEGATIONS: Final = word_set("not no never without neither nor none nothing nobody nowhere non")
 QUESTIONS: Final = word_set("what which who whom whose when where why how")
-# Modal verbs of one meaning count as one.
+# Modal verbs with the same meaning are treated as the same word.
 MODALS: Final = {
     **dict.fromkeys(("can", "could"), "can"),
     **dict.fromkeys(("should", "ought", "must", "shall"), "should"),
@@ -30,7 +29,7 @@ PLAIN_RELATIONS: Final = word_set("to of in on at for with by about and as via i
 AUXILIARIES: Final = word_set(
     "am is are was were do does did have has had can could will would should shall may might must"
 )
-# These count like all other words. They are listed so that a reason can say "direction".
+# These are compared like all other words. The list only lets a reason say "direction differs".
 DIRECTIONS: Final = word_set(
     """
     on off in out up down from to over under above below before after into onto back forward
@@ -41,7 +40,7 @@ DIRECTIONS: Final = word_set(
     minimum maximum inbound outbound internal external public private send receive buy sell
     """
 )
-# Contractions with and without apostrophe, and spellings of speech.
+# Contractions with and without apostrophe, and colloquial spellings.
 IRREGULAR: Final = {
     "cannot": ("can", "not"),
     "cant": ("can", "not"),
@@ -67,7 +66,7 @@ IRREGULAR: Final = {
     **{base + "re": (base, "are") for base in word_set("you they")},
 }
 CLITICS: Final = {
-    "'s": (),  # "is", "has" or a possessive: none of them counts
+    "'s": (),  # "is", "has" or a possessive, which are all ignored
     "'re": ("are",),
     "'ll": ("will",),
     "'ve": ("have",),
@@ -76,7 +75,7 @@ CLITICS: Final = {
     "'": (),
 }
 PLAIN_MODALS: Final = word_set("can could would")
-# Verbs whose "me" is only courtesy.
+# Verbs after which "me" is only courtesy.
 GIVING: Final = word_set("show tell give get find help let remind send bring make buy set")
 
 
@@ -106,16 +105,16 @@ OPENINGS: Final = _phrases(
     help us|tell me|let me know|let me see|go ahead and
     """
 )
-CLOSINGS: Final = _phrases(  # last word first
+CLOSINGS: Final = _phrases(  # with the words in reverse order, to be matched from the end
     "you thank|me for|us for|can you if|could you if|possible if|much so you thank|"
     "now|now right|asap|immediately|possible as soon as|moment the at|well as|too"
 )
 LONGEST_PHRASE: Final = max(
     len(phrase) for phrases in (*OPENINGS.values(), *CLOSINGS.values()) for phrase in phrases
 )
-"""How many words the longest phrase has."""
+"""The number of words of the longest phrase."""
 
-# With one of them a question mark adds nothing.
+# A request with one of these words is a question, with or without a question mark.
 FOREIGN_QUESTIONS: Final = word_set(
     """
     was wie wann wo wer warum wieso weshalb welche welcher welches
@@ -134,38 +133,40 @@ _HYPHENATED: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*'?")
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What carries the meaning of one request.
+    """The parts of one request that carry its meaning.
 
     Attributes:
-        core: the normalised text without fillers; what the Levenshtein similarity compares.
-        stems: the ordered items by which requests are looked up: stems and literals.
-        words: the same items as they were written.
-        relations: plain prepositions before each item and after the last, joined; often all empty.
-        asks: whether it is a question.
-        english: whether English rules apply.
+        core: the normalised text without fillers, for the Levenshtein similarity.
+        stems: the words in order, as stems; numbers, paths and the like are kept as they are.
+        words: the same words as they were written.
+        relations: the plain prepositions before each word and after the last one, joined.
+        is_question: whether the request is a question.
+        english: whether the rules for English apply.
     """
 
     core: str
     stems: tuple[str, ...]
     words: tuple[str, ...]
     relations: tuple[str, ...]
-    asks: bool
+    is_question: bool
     english: bool
 
 
-@memoised(short=2048)  # each request is looked up, and then kept
+@memoised(short=2048)  # a request is looked up first and then stored: twice the same text
 def signature_of(text: str) -> Signature:
-    """The signature of a text that is normalised already."""
+    """The signature of a normalised text."""
     words = _split(text) or [text]
     marked = text.endswith("?") or "? " in text
     if not is_english(words):
-        asks = marked or not FOREIGN_QUESTIONS.isdisjoint(words)
+        is_question = marked or not FOREIGN_QUESTIONS.isdisjoint(words)
         plain = tuple(words)
-        return Signature(" ".join(words), plain, plain, ("",) * (len(plain) + 1), asks, False)
+        return Signature(
+            " ".join(words), plain, plain, ("",) * (len(plain) + 1), is_question, False
+        )
     request = _without_courtesies(words)
     beginning = request[0] if request else ""
     indirect = beginning in ("if", "whether")  # tell me if ...
-    asks = (
+    is_question = (
         indirect
         or (beginning in AUXILIARIES and request[:2] != ["do", "not"])
         or (marked and len(words) - len(request) < 2)  # "Can you ...?" is no question
@@ -174,7 +175,7 @@ def signature_of(text: str) -> Signature:
     kept = _without_fillers(request[1:] if indirect else request)
     plain_relations = PLAIN_RELATIONS
     if STOPWORDS.issuperset(kept):
-        kept, plain_relations = words, frozenset()  # nothing but function words: all of them count
+        kept, plain_relations = words, frozenset()  # there are only function words: keep all
     written: list[str] = []
     relations: list[str] = []
     relation = ""
@@ -190,11 +191,11 @@ def signature_of(text: str) -> Signature:
         SAME.get(word, root if word.isalpha() else word)
         for word, root in zip(written, stems_of(written), strict=True)
     )
-    return Signature(" ".join(kept), items, tuple(written), tuple(relations), asks, True)
+    return Signature(" ".join(kept), items, tuple(written), tuple(relations), is_question, True)
 
 
 def _split(text: str) -> list[str]:
-    """Words with contractions written out, and literals (all that is not letters) as they are."""
+    """The words, with contractions expanded; numbers, paths and the like stay whole."""
     words: list[str] = []
     for chunk in _CHUNK.findall(text):
         if chunk.isalpha() and chunk not in IRREGULAR:
@@ -210,13 +211,13 @@ def _split(text: str) -> list[str]:
             continue
         if _HYPHENATED.fullmatch(chunk):
             for part in chunk.split("-"):
-                words.extend(_written_out(part))
+                words.extend(_expanded(part))
         else:
             words.append(chunk)
     return words
 
 
-def _written_out(word: str) -> Iterable[str]:
+def _expanded(word: str) -> Iterable[str]:
     if word in IRREGULAR:
         return IRREGULAR[word]
     if word.endswith("n't"):
@@ -238,19 +239,19 @@ def _without_courtesies(words: list[str]) -> list[str]:
 
 
 def _opening(words: list[str]) -> int:
-    """How many words of courtesy the words begin with."""
+    """The number of words of courtesy at the beginning."""
     if words[:2] in (["show", "me"], ["show", "us"]) and not QUESTIONS.isdisjoint(words[2:3]):
         return 2  # show me how
     return _matching(OPENINGS, words)
 
 
 def _closing(words: list[str]) -> int:
-    """How many words of courtesy the words end with."""
+    """The number of words of courtesy at the end."""
     return _matching(CLOSINGS, words[::-1])
 
 
 def _matching(phrases: Mapping[str, Sequence[tuple[str, ...]]], words: list[str]) -> int:
-    """How many words the longest phrase takes that the words begin with."""
+    """The length of the longest phrase that the words begin with; 0 for none."""
     for phrase in phrases.get(words[0], ()):
         if tuple(words[: len(phrase)]) == phrase:
             return len(phrase)
@@ -258,7 +259,8 @@ def _matching(phrases: Mapping[str, Sequence[tuple[str, ...]]], words: list[str]
 
 
 def _without_fillers(words: list[str]) -> list[str]:
-    """What is left without the fillers that are fillers where they stand."""
+    """The words without those that are fillers in their place. The examples at the cases show which
+    uses are fillers and which are not."""
     kept: list[str] = []
     question = bool(words) and (words[0] in AUXILIARIES or words[0] in QUESTIONS)
     for i, word in enumerate(words):

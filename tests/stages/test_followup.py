@@ -13,8 +13,8 @@ from router.retrieval.names import SkillNames
 from router.stages.followup import (
     MAX_ANSWER_CHARACTERS,
     MAX_SHOWN_CHARACTERS,
-    Reading,
-    reading_of,
+    RequestInContext,
+    in_context,
     stands_alone,
 )
 
@@ -41,8 +41,10 @@ BOOKED = (Turn("user", "book a table for two"), Turn("assistant", "Which restaur
 )
 def test_a_request_that_points_back_does_not_stand_alone(request_: str) -> None:
     assert not stands_alone(request_)
-    reading = reading_of(Request.parse(request_, history=BOOKED))
-    assert reading == Reading(request_, "book a table for two\nWhich restaurant?", 1, answered=True)
+    reading = in_context(Request.parse(request_, history=BOOKED))
+    assert reading == RequestInContext(
+        request_, "book a table for two\nWhich restaurant?", 1, has_answer=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_a_request_that_points_back_does_not_stand_alone(request_: str) -> None:
     ],
 )
 def test_a_request_that_stands_alone_is_read_alone(request_: str) -> None:
-    assert reading_of(Request.parse(request_, history=BOOKED)) == Reading(request_)
+    assert in_context(Request.parse(request_, history=BOOKED)) == RequestInContext(request_)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +83,9 @@ def test_a_request_that_stands_alone_is_read_alone(request_: str) -> None:
     ],
 )
 def test_who_thanks_or_greets_asks_for_nothing_again(request_: str) -> None:
-    assert reading_of(Request.parse(request_, history=BOOKED)) == Reading(request_)
+    assert in_context(Request.parse(request_, history=BOOKED)) == RequestInContext(request_)
     asked = Request.parse("again", history=["book a table for two", request_])
-    assert reading_of(asked) == Reading("again", "book a table for two", 1)
+    assert in_context(asked) == RequestInContext("again", "book a table for two", 1)
 
 
 @pytest.mark.parametrize(
@@ -91,34 +93,34 @@ def test_who_thanks_or_greets_asks_for_nothing_again(request_: str) -> None:
     ["yes", "ok", "no", "yes please", "thanks, and for four?", "hi, make it three", "that's it"],
 )
 def test_an_answer_or_a_greeting_with_a_request_is_read_with_what_was_said(request_: str) -> None:
-    assert reading_of(Request.parse(request_, history=BOOKED)).turns == 1
+    assert in_context(Request.parse(request_, history=BOOKED)).turns == 1
 
 
 def test_without_a_history_there_is_nothing_to_read_with() -> None:
-    assert reading_of(Request.parse("do it again")) == Reading("do it again")
+    assert in_context(Request.parse("do it again")) == RequestInContext("do it again")
 
 
 def test_what_the_assistant_said_is_not_read_without_a_turn_of_the_user() -> None:
     history = (Turn("assistant", "I can book tables."),)
-    assert reading_of(Request.parse("do it", history=history)) == Reading("do it")
+    assert in_context(Request.parse("do it", history=history)) == RequestInContext("do it")
 
 
 def test_of_the_latest_answer_the_beginning_is_read() -> None:
     history = (*BOOKED, Turn("user", "Chez Anna"), Turn("assistant", "x" * 1_000))
-    reading = reading_of(Request.parse("make it three", history=history))
+    reading = in_context(Request.parse("make it three", history=history))
     before = f"book a table for two\nChez Anna\n{'x' * MAX_ANSWER_CHARACTERS}"
-    assert reading == Reading("make it three", before, 2, answered=True)
+    assert reading == RequestInContext("make it three", before, 2, has_answer=True)
 
 
 def test_a_turn_that_says_nothing_is_passed_over() -> None:
     asked = Request.parse("again", history=["book a table for two", "ok thanks"])
-    assert reading_of(asked) == Reading("again", "book a table for two", 1)
+    assert in_context(asked) == RequestInContext("again", "book a table for two", 1)
 
 
 def test_a_turn_that_cannot_stand_alone_is_read_with_the_one_before_and_no_further() -> None:
     history = ["plan my trip to Oslo", "book a table for two tonight", "at the harbour then"]
     asked = Request.parse("make it three", history=history)
-    assert reading_of(asked) == Reading(
+    assert in_context(asked) == RequestInContext(
         "make it three", "book a table for two tonight\nat the harbour then", 2
     )
 
@@ -139,13 +141,13 @@ def test_an_answer_is_read_without_the_names_of_skills() -> None:
 
 
 def test_the_trace_says_what_was_read() -> None:
-    reading = Reading("again", "x" * 1_000, 1)
+    reading = RequestInContext("again", "x" * 1_000, 1)
     assert reading.evidence == {"turns_read": 1, "text_read": "x" * MAX_SHOWN_CHARACTERS + "…"}
     assert reading.explained("it fits") == "it fits; read with the user's latest turn"
-    answered = Reading("again", "x", 2, answered=True)
+    has_answer = RequestInContext("again", "x", 2, has_answer=True)
     said = "what the user said before and the assistant's answer"
-    assert answered.explained("it fits") == f"it fits; read with {said}"
-    alone = Reading("again")
+    assert has_answer.explained("it fits") == f"it fits; read with {said}"
+    alone = RequestInContext("again")
     assert alone.evidence == {"turns_read": 0, "text_read": "again"}
     assert alone.explained("it fits") == "it fits"
 
