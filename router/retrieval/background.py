@@ -1,18 +1,18 @@
-"""Requests that people make to assistants in general, as a measure of what a cosine is worth.
+"""A background of common requests, which shows whether a cosine to a skill is high or only usual.
 
-A cosine of .5 to a skill says much of a rare request, and little of a common one. So each request
-is compared with some 1,800 requests of all kinds too: of home, travel, money, health, offices,
-developers, small talk. They are in ``background.txt`` and were written for this; none stands in a
-data set of the benchmarks. A request that is nearer to one of them than to all texts of the best
-skill rather wants something else.
+A cosine of .5 to a skill means much for a rare request, and little for a common one. So each
+request is also compared with some 1,800 requests that people make to assistants: about home,
+travel, money, health, offices, software, small talk. They are in ``background.txt`` and were
+written for this purpose; none is in a data set of the benchmarks. A request that is nearer to one
+of them than to any text of the best skill probably wants something else.
 
-A skill may well serve some of these requests. Whoever asks for that is as near to the skill's own
-examples, and loses little: leaving out what a catalog serves itself gained next to nothing, and it
-would have to be computed for each catalog.
+A skill may serve some of these requests itself. Such a request is then as near to the skill's own
+examples, so little is lost. To leave out the requests that a catalog serves gained next to nothing,
+and would have to be computed for each catalog.
 
-What is near for one encoder is far for another, and the decision was fitted with two encoders only.
-So only these have a background. The vectors are made once, which takes MiniLM some four seconds,
-and kept in the encoder's store.
+Cosines differ between encoders, and the decision was fitted with two encoders only. So only these
+two have a background. Its vectors are computed once, which takes MiniLM some four seconds, and kept
+in the encoder's store.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from router.text import tokens
 _FILE: Final = Path(__file__).with_name("background.txt")
 ENCODERS: Final = (BundledEncoder.identity, onnx_encoder.MINILM)
 """The identities of the encoders that have a background."""
-FOREIGN: Final = 0.25
-"""A text counts as being in a foreign language when no more than this share of its words stand in
-the background. A German or Spanish request has one or two of them, such as "an" or "me". Of 6,320
-English requests for real skills, tools and intents, 40 have as few."""
-LEAST_WORDS: Final = 3
-"""Fewer words, in ASCII letters, do not tell their language."""
+MAX_SHARE_OF_FOREIGN: Final = 0.25
+"""A text counts as not English where at most this share of its words is in the background. A German
+or Spanish request has one or two such words, as "an" or "me". Of 6,320 English requests for real
+skills, tools and intents, 40 have as few."""
+MIN_WORDS: Final = 3
+"""The language of fewer words is unknown, unless they have letters outside ASCII."""
 
 
-class Compared(NamedTuple):
-    """A request beside the background and the texts of the skills. A skill's
-    nearest text is its own or an example, whichever has the larger cosine.
+class BackgroundComparison(NamedTuple):
+    """How much nearer a request is to the best skill than to other texts, in cosine. A skill's
+    nearest text is its own text or an example.
 
     Attributes:
-        special: by how much the best skill's nearest text is nearer than the nearest request of
+        special: the cosine of the best skill's nearest text, minus that of the nearest request of
             the background.
-        clear: by how much it is nearer than that, and than the nearest text of any other skill that
-            is scored in full (``BY_SCORE``).
+        clear: the same, minus the largest cosine of any request of the background and any text of
+            another skill that is scored in full (``FULLY_SCORED``).
     """
 
     special: float
@@ -62,7 +62,7 @@ class Background:
     """The vectors of the background of one encoder. Immutable."""
 
     def __init__(self, vectors: NDArray[np.float32]) -> None:
-        """From the vectors of its requests, of unit length, one row each."""
+        """``vectors`` are those of its requests, of unit length, one row each."""
         self._vectors = vectors
 
     @classmethod
@@ -72,7 +72,7 @@ class Background:
         store: VectorStore,
         progress: Callable[[int, int], None] | None = None,
     ) -> Background | None:
-        """The background of an encoder; None where it has none.
+        """The background of an encoder; None where the encoder has none.
 
         Args:
             progress: called with (done, total) requests to encode.
@@ -96,23 +96,23 @@ class Background:
         return cls(store.table(f"background/{digest}", len(texts), encoded))
 
     def nearest(self, vector: NDArray[np.float32]) -> float:
-        """The largest cosine of a text, by its vector, to one of the requests."""
-        # One thread: those of BLAS wait for each other when other work wants the cores.
+        """The largest cosine of a vector to a request of the background."""
+        # ``vecdot`` uses one thread. The threads of BLAS would wait for each other on busy cores.
         return float(np.vecdot(self._vectors, vector).max())
 
-    def compared(
+    def compare(
         self, vector: NDArray[np.float32], closest: NDArray[np.float64], best: int
-    ) -> Compared:
-        """A request, by its vector, beside the background and the texts of skills.
+    ) -> BackgroundComparison:
+        """Compare a request, given by its vector, with the background and the skills.
 
         Args:
-            closest: the cosine of the nearest text of each skill.
+            closest: the cosine of each skill's nearest text.
             best: the place of the best skill among them.
         """
         nearest = self.nearest(vector)
         others = max(closest[:best].max(initial=nearest), closest[best + 1 :].max(initial=nearest))
         own = closest[best]
-        return Compared(float(own) - nearest, float(own - others))
+        return BackgroundComparison(float(own) - nearest, float(own - others))
 
 
 def requests() -> list[str]:
@@ -121,16 +121,17 @@ def requests() -> list[str]:
     return [line for line in lines if not line.startswith("#")]
 
 
-def is_foreign(spoken: Sequence[str]) -> bool:
-    """Whether the words of a text are hardly any that people use in English. One or two words, such
-    as "thx" or a name, do not tell, and neither do signs and numbers alone."""
-    if all(word.isdigit() for word in spoken):
+def is_foreign(words: Sequence[str]) -> bool:
+    """Whether a text has hardly any word of the background, and so is probably not English. The
+    language of one or two words, such as "thx" or a name, and of numbers alone is unknown; then the
+    answer is False."""
+    if all(word.isdigit() for word in words):
         return False
-    if len(spoken) < LEAST_WORDS and all(word.isascii() for word in spoken):
+    if len(words) < MIN_WORDS and all(word.isascii() for word in words):
         return False
-    return sum(word in _words() for word in spoken) <= FOREIGN * len(spoken)
+    return sum(word in _background_words() for word in words) <= MAX_SHARE_OF_FOREIGN * len(words)
 
 
 @cache
-def _words() -> frozenset[str]:
+def _background_words() -> frozenset[str]:
     return frozenset(tokens("\n".join(requests())))

@@ -1,11 +1,11 @@
-"""The index over one catalog: it ranks the skills for a request.
+"""The index over one catalog, which ranks the skills for a request.
 
-An index never changes. ``updated`` makes the next one from it (``documents.Edit``), and the first
-one is made from the index of no skills: so only skills that are new or have changed are read and
-encoded, and there is one way to make an index.
+An index is immutable. ``updated`` makes the next one from it (``documents.Edit``), so that only new
+and changed skills are read and encoded. The first index is made in the same way, from one without
+skills.
 
-A request is read (``reader.py``), the skills are scored for it (``scoring.py``), and the best of
-them are put in order, with what a decision about them rests on (``matches.py``).
+To rank, a request is prepared (``reader.py``), the skills are scored (``scoring.py``), and the best
+are returned in order, with the signals that a decision needs (``matches.py``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from router.retrieval.encoders import Encoder
 from router.retrieval.matches import Clause, Match, Ranking
 from router.retrieval.names import SkillNames
 from router.retrieval.reader import ReadRequest, ReadText, RequestReader
-from router.retrieval.scoring import BY_SCORE, EVERYTHING, Positions, Scored, SkillScores
+from router.retrieval.scoring import ALL_SKILLS, FULLY_SCORED, Positions, Scored, SkillScores
 from router.retrieval.spare_memory import give_back
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
@@ -35,25 +35,25 @@ from router.skills.difference import differing
 from router.skills.manifest import SkillManifest
 
 READ_AT_ONCE: Final = 256
-"""New skills of one step, or a sixteenth of those that are indexed, if that is more. Reading a
-skill takes ten times the memory of what is kept of it."""
+"""How many new skills are read in one step; a sixteenth of the indexed ones, if that is more. To
+read a skill takes ten times as much memory as the index keeps of it."""
 
 
 class SkillIndex:
-    """Retrieval over one catalog. ``updated`` gives the index of the next one. Whatever reads a
-    request raises ``EncoderError`` where it cannot be encoded.
+    """Retrieval over one catalog. ``updated`` gives the index of the next one. Methods that take a
+    request raise ``EncoderError`` where it cannot be encoded.
 
     Attributes:
-        catalog: the snapshot that this index is about.
-        encoded: how many skills were encoded to make it; the others were stored already.
-        reader: reads requests as this index ranks them.
-        skill_names: the names of its skills, as requests spell them.
+        catalog: the skills of this index.
+        encoded: how many skills were encoded to make it; the vectors of the others were stored.
+        reader: prepares requests for this index.
+        skill_names: finds the names of skills in requests.
     """
 
     def __init__(
         self, encoder: Encoder, store: VectorStore, background: Background | None = None
     ) -> None:
-        """The index of an empty catalog; ``background`` is what requests are compared with."""
+        """The index of an empty catalog."""
         self.catalog = Catalog()
         self.encoded = 0
         self.reader = RequestReader(encoder)
@@ -74,24 +74,24 @@ class SkillIndex:
         store: VectorStore,
         progress: Callable[[int, int], None] | None = None,
     ) -> Self:
-        """Index a catalog; texts that the store already holds unchanged are not encoded again.
-        Rankings say how a request compares with the background, which only a decision needs.
+        """Index a catalog. Texts whose vectors are stored already are not encoded again.
 
         Args:
-            progress: called with (done, total) texts to encode, for each step anew.
+            progress: called with (done, total) texts to encode, in each step from zero.
 
         Raises:
-            EncoderError: a skill cannot be encoded, or the background.
+            EncoderError: a skill or the background cannot be encoded.
         """
         background = Background.of(encoder, store, progress)
         return cls(encoder, store, background).updated(catalog, progress)
 
     def updated(self, catalog: Catalog, progress: Callable[[int, int], None] | None = None) -> Self:
-        """The index of a later catalog, sharing this one's store and what is known of the skills
-        that did not change; see ``build``. Many new skills are read in several steps."""
+        """The index of a later catalog. It shares this one's store and the data of unchanged
+        skills; see ``build``. Many new skills are read in several steps, to save memory."""
         roots = root_numbers(catalog)
         if roots and self._names and not self._copies.covers(self._names):
-            # There is a second root now, and nothing was read for copies while there was one.
+            # Copies are looked for only where there are several roots. With the second root, all
+            # skills must be read again for that.
             empty = type(self)(self._encoder, self._store, self._background)
             return empty.updated(catalog, progress)
         gone, others = map(
@@ -133,12 +133,12 @@ class SkillIndex:
         *,
         more: bool = False,
     ) -> Self:
-        """The index of other skills, but for its catalog: one step of ``updated``.
+        """One step of ``updated``. The result still has this index's catalog.
 
         Args:
-            names: of the skills after the step, in their order.
-            new: those of them that are to be read.
-            gone: by name, the skills of this index that are not in it, or not as they were.
+            names: the names of the skills after the step, in their order.
+            new: the skills among them that must be read.
+            gone: by name, the skills of this index that are removed or changed.
             more: whether other steps follow.
         """
         kept = np.full(len(names), -1, dtype=np.intp)
@@ -163,7 +163,7 @@ class SkillIndex:
         keys = [f"document/{document.digest}" for document in edit.added]
         vectors, after.encoded = self._store.vectors(keys, of_skills, progress)
         after._names = names
-        after.__dict__.pop("_position_of", None)  # the cached property is of the old names
+        after.__dict__.pop("_position_of", None)  # the cached property has the old names
         after.skill_names = self.skill_names.edited(edit, names)
         after._copies = self._copies.edited(edit, names, roots)
         after._scores = scores = self._scores.edited(edit, vectors, of_examples)
@@ -172,11 +172,11 @@ class SkillIndex:
 
     @cached_property
     def _position_of(self) -> dict[str, int]:
-        """Positions by name; made when first used, because most requests do not need them."""
+        """Positions by name. Made when first used, because most requests do not need them."""
         return dict(zip(self._names, range(len(self._names)), strict=True))
 
     def over(self, catalog: Catalog) -> Self:
-        """An index of other skills, with this one's encoder, store and background."""
+        """An index over another catalog, with this one's encoder, store and background."""
         return type(self)(self._encoder, self._store, self._background).updated(catalog)
 
     def close(self) -> None:
@@ -184,8 +184,8 @@ class SkillIndex:
         self._store.close()
 
     async def nearest_example(self, request: str, name: str) -> tuple[str, float] | None:
-        """The example of a skill that is nearest to a request, and the cosine of both; None when
-        the skill has none, or there is no such skill."""
+        """The example of a skill that is nearest to a request, and its cosine; None where the skill
+        has no examples or does not exist."""
         place = self._position_of.get(name)
         if place is None:
             return None
@@ -205,14 +205,14 @@ class SkillIndex:
         """Rank the skills for a request. Those that it names outright come first.
 
         Args:
-            context: what was said before it, see ``RequestReader.read``. It names no skill, and its
-                clauses ask for none.
+            context: the earlier turns that a follow-up refers to, see ``RequestReader.read``.
+                Skills that it names are not "named outright", and its clauses are not ranked.
             among: names that may be ranked; None means all.
-            limit: how many matches to give, at least 1.
+            limit: how many matches to return, at least 1.
         """
         if self._copies.stronger:
             among = self._copies.without(among)
-        allowed = EVERYTHING if among is None else self._positions_of(among)
+        allowed = ALL_SKILLS if among is None else self._positions_of(among)
         size = len(self._names) if isinstance(allowed, slice) else len(allowed)
         if not size:
             return Ranking(())
@@ -221,46 +221,50 @@ class SkillIndex:
     async def scores(self, request: str, names: Sequence[str]) -> NDArray[np.float64]:
         """The fused scores of some skills of this catalog for a request."""
         positions = np.array([self._position_of[name] for name in names], dtype=np.intp)
-        return self._scores.of(await self.reader.read(request), positions)
+        return self._scores.scores_of(await self.reader.read(request), positions)
 
-    def _ranking(self, asked: ReadRequest, allowed: Positions, size: int, limit: int) -> Ranking:
-        named = self._named(asked.text, allowed)[:BY_SCORE]  # all of them are scored in full
-        named_at = [self._position_of[name] for name in named]
-        scored = self._scores.best(asked, allowed, named_at, limit)
+    def _ranking(self, request: ReadRequest, allowed: Positions, size: int, limit: int) -> Ranking:
+        named = self._named(request.text, allowed)[
+            :FULLY_SCORED
+        ]  # so that all can be scored in full
+        named_positions = [self._position_of[name] for name in named]
+        scored = self._scores.best(request, allowed, named_positions, limit)
         order, lead = _ordered(scored.score[0], max(limit, 2))
-        if named_at:
-            order = _to_the_front(named_at, order, scored.positions)
+        if named_positions:
+            order = _to_the_front(named_positions, order, scored.positions)
         order = order[:limit]
-        whole, *clauses = asked.texts[: len(scored.score)]
-        added = scored.contributions[:, order].T
-        evidence = float(added[0].sum())
-        compared, foreign = None, False
+        whole, *clauses = request.texts[: len(scored.score)]
+        contributions = scored.contributions[:, order].T
+        evidence = float(contributions[0].sum())
+        background, foreign = None, False
         if self._background is not None:
-            vector = asked.vectors[0]
-            compared = self._background.compared(vector, scored.closest[0], int(order[0]))
-            foreign = not evidence and (is_foreign(whole.spoken) or not vector.any())
+            vector = request.vectors[0]
+            background = self._background.compare(vector, scored.closest[0], int(order[0]))
+            foreign = not evidence and (is_foreign(whole.words) or not vector.any())
         return Ranking(
-            self._matches(scored, 0, order, _strongest(whole.words, added)),
+            self._matches(scored, 0, order, _strongest(whole.known_words, contributions)),
             size=size,
             evidence=evidence,
             lead=lead,
             named=named,
-            background=compared,
-            clauses=self._clauses(scored, clauses, asked.listed, size, order) if clauses else (),
+            background=background,
+            clauses=self._clauses(scored, clauses, request.after_comma, size, order)
+            if clauses
+            else (),
             foreign=foreign,
-            wordless=not whole.spoken,
+            wordless=not whole.words,
         )
 
     def _clauses(
         self,
         scored: Scored,
         clauses: Sequence[ReadText],
-        listed: Sequence[bool],
+        after_comma: Sequence[bool],
         size: int,
         order: NDArray[np.intp],
     ) -> tuple[Clause, ...]:
-        """The clauses, which have the rows behind the whole request's; ``order`` has the places
-        of its matches."""
+        """The clauses of a request. Row 0 of the scores is the whole request, the others are its
+        clauses; ``order`` are the columns of the whole request's matches."""
         scores, rows = scored.score[1:], np.arange(len(clauses))
         highest = -np.partition(-scores, min(1, scores.shape[1] - 1))[:, :2]
         leads = highest[:, 0] - highest[:, 1] if highest.shape[1] > 1 else highest[:, 0]
@@ -268,21 +272,21 @@ class SkillIndex:
         matches = self._matches(scored, 1 + rows, best, [()] * len(clauses))
         return tuple(
             Clause(
-                Ranking((match,), size=size, evidence=match.lexical * clause.length, lead=lead),
-                tuple(of_matches),
-                tuple(near),
+                Ranking((match,), size=size, evidence=match.lexical * clause.norm, lead=lead),
+                tuple(match_scores),
+                tuple(example_nearness),
                 tuple(two),
-                len(clause.words),
-                comma,
+                len(clause.known_words),
+                is_after_comma,
             )
-            for match, clause, lead, of_matches, near, two, comma in zip(
+            for match, clause, lead, match_scores, example_nearness, two, is_after_comma in zip(
                 matches,
                 clauses,
                 leads.tolist(),
                 scores[:, order].tolist(),
                 scored.examples[1:, order].tolist(),
                 highest.tolist(),
-                listed,
+                after_comma,
                 strict=True,
             )
         )
@@ -294,7 +298,7 @@ class SkillIndex:
         places: NDArray[np.intp],
         terms: Sequence[tuple[str, ...]],
     ) -> tuple[Match, ...]:
-        """The skills at some places of a row, or of one row each, with their terms."""
+        """The matches in some columns of one row, or, with several rows, of one row each."""
         positions = scored.positions[places]
         return tuple(
             map(
@@ -317,18 +321,18 @@ class SkillIndex:
         return tuple(name for name in named if self._position_of[name] in offered)
 
     def _positions_of(self, names: Sequence[str]) -> Positions:
-        """The positions of the skills with these names; ``EVERYTHING`` where these are all, so that
-        no array is copied."""
+        """The positions of the skills with these names; ``ALL_SKILLS`` where these are all skills,
+        because a slice copies no array."""
         named = frozenset(names)
         if len(named) >= len(self._names) and named.issuperset(self._position_of):
-            return EVERYTHING
+            return ALL_SKILLS
         found = self._position_of.keys() & named
         return np.array(sorted(map(self._position_of.__getitem__, found)), dtype=np.intp)
 
 
 def _names(catalog: Catalog) -> list[str]:
-    """Of the routable skills, in their order."""
-    if len(catalog.routable) == len(catalog.skills):  # as nearly always; it is much quicker
+    """The names of the routable skills, in their order."""
+    if len(catalog.routable) == len(catalog.skills):  # nearly always, and much faster
         return list(catalog.skills)
     return [skill.name for skill in catalog.routable]
 
@@ -342,26 +346,26 @@ def _example_key(text: str) -> str:
 
 
 def _ordered(scores: NDArray[np.float64], count: int) -> tuple[NDArray[np.intp], float]:
-    """The places of the ``count`` best scores, best first and equal ones by place, and how far the
-    best is ahead of the second."""
+    """The places of the ``count`` best scores, best first and equal ones by place, and the
+    difference of the two best."""
     order = np.argsort(-scores, kind="stable")[:count]
     best = scores[order[:2]]
     return order, float(best[0] - best[1]) if len(best) > 1 else float(best[0])
 
 
 def _to_the_front(
-    wanted: Sequence[int], order: NDArray[np.intp], positions: NDArray[np.intp]
+    named: Sequence[int], order: NDArray[np.intp], positions: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """Places in order of score, with those of the positions ``wanted`` before all others."""
-    front = [int(np.flatnonzero(positions == position)[0]) for position in wanted]
+    """The places in ``order``, with those of the positions ``named`` moved to the front."""
+    front = [int(np.flatnonzero(positions == position)[0]) for position in named]
     return np.array([*front, *(place for place in order.tolist() if place not in front)])
 
 
-def _strongest(words: Sequence[str], added: NDArray[np.float64]) -> list[tuple[str, ...]]:
-    """For each skill the words that it has, the one that adds most first; ``added`` has the shape
-    (skills, words)."""
-    order = np.argsort(-added, axis=1, kind="stable").tolist()
-    counts = np.count_nonzero(added > 0, axis=1).tolist()
+def _strongest(words: Sequence[str], contributions: NDArray[np.float64]) -> list[tuple[str, ...]]:
+    """For each skill the words that it has, largest contribution first; ``contributions`` has the
+    shape (skills, words)."""
+    order = np.argsort(-contributions, axis=1, kind="stable").tolist()
+    counts = np.count_nonzero(contributions > 0, axis=1).tolist()
     return [
         tuple([words[place] for place in places[:count]])
         for places, count in zip(order, counts, strict=True)

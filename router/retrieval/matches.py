@@ -1,28 +1,28 @@
-"""What a ranking gives: the matches, best first, and what a decision about them rests on."""
+"""The result of a ranking: the matches, best first, and the signals for a decision about them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from router.retrieval.background import Compared
+from router.retrieval.background import BackgroundComparison
 
 SHOWN_TERMS: Final = 5
 
 
 class Match(NamedTuple):
-    """One skill as retrieval sees it for one request.
+    """The scores of one skill for one request.
 
     Attributes:
         name: the skill.
-        score: the fused score; comparable between the skills of one ranking only.
-        lexical: BM25F divided by the length of the request (``ReadText.length``): at least 0, and
-            below the square root of the number of its terms.
-        cosine: of the encoder's vectors of the request and of the skill's own text.
-        examples: how near its examples are, see ``ExampleIndex``.
-        known: how much its own examples count in that, in [0, 1]; the rest is the benefit of the
-            doubt. 0 without examples.
-        terms: words of the request found in the skill, strongest contribution first.
+        score: the fused score; comparable within one ranking only.
+        lexical: BM25F divided by the norm of the request (``ReadText.norm``): at least 0, and below
+            the square root of the number of the request's terms.
+        cosine: of the vectors of the request and of the skill's own text.
+        examples: how near its examples are (``examples.py``).
+        examples_weight: the weight of its own examples in that, in [0, 1]. The rest is the default
+            for skills without examples; 0 for such a skill.
+        terms: the words of the request that the skill has, largest contribution first.
     """
 
     name: str
@@ -30,30 +30,30 @@ class Match(NamedTuple):
     lexical: float
     cosine: float
     examples: float
-    known: float
+    examples_weight: float
     terms: tuple[str, ...]
 
     def shown(self, most: int = SHOWN_TERMS) -> str:
-        """What it rests on, for a person."""
+        """The words that match, for the user."""
         return ", ".join(self.terms[:most]) or "meaning alone"
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The skills for one request, best first, and what the decision rests on.
+    """The ranking of the skills for one request, or for one clause of it.
 
     Attributes:
-        matches: best first; empty when there is no skill to rank.
-        size: number of skills that were ranked.
-        evidence: sum of the best skill's term contributions; grows with what was matched.
-        lead: how far the best score is ahead of the second; the score itself when it is alone.
-        named: the skills that the request names outright, in its order; at most ``BY_SCORE``.
-        background: the request beside the background; None where the encoder has none, and for a
-            clause: what is said in passing is like some request by chance.
-        clauses: of a request that has several and names no skill.
-        foreign: the request has no word of the best skill, and hardly an English one, or none that
-            the encoder knows. False where there is no background.
-        wordless: the request has no words at all.
+        matches: the best skills, best first; empty where there is no skill to rank.
+        size: the number of skills that were ranked.
+        evidence: the sum of the best skill's term contributions.
+        lead: the difference of the two best scores; the score itself where there is one skill.
+        named: the skills that the request names outright, in its order; at most ``FULLY_SCORED``.
+        background: the request compared with the background. None where the encoder has none, and
+            for a clause: short clauses are near to some request of the background by chance.
+        clauses: the clauses of a request that has several and names no skill; else empty.
+        foreign: whether the request has no word of the best skill, and hardly an English word or
+            none that the encoder knows. False where there is no background.
+        wordless: whether the request has no words at all.
     """
 
     matches: tuple[Match, ...]
@@ -61,7 +61,7 @@ class Ranking:
     evidence: float = 0.0
     lead: float = 0.0
     named: tuple[str, ...] = ()
-    background: Compared | None = None
+    background: BackgroundComparison | None = None
     clauses: tuple[Clause, ...] = ()
     foreign: bool = False
     wordless: bool = False
@@ -69,16 +69,16 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One clause of a request, and what it asks for when it is looked at by itself.
+    """The scores for one clause of a request.
 
     Attributes:
-        ranking: of the whole request's best skills for this clause. It has one match, without
-            terms: the best for the clause.
-        scores: for the clause, of the whole request's matches in their order.
-        examples: how near the examples of each of them are to it; part of the score.
-        highest: the best scores for the clause, at most two, best first.
-        words: how many of its words some skill knows.
-        listed: nothing but a comma sets it apart from the clause before.
+        ranking: for this clause, of the skills that were scored in full for the whole request. It
+            holds only the best match, without terms.
+        scores: the scores for the clause of the whole request's matches, in their order.
+        examples: how near the examples of these matches are to the clause; part of the scores.
+        highest: the two best scores for the clause, or the only one, best first.
+        words: the number of its different words that some skill has.
+        after_comma: whether only a comma separates it from the clause before.
     """
 
     ranking: Ranking
@@ -86,4 +86,4 @@ class Clause:
     examples: tuple[float, ...]
     highest: tuple[float, ...]
     words: int
-    listed: bool = False
+    after_comma: bool = False

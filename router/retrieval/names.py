@@ -1,8 +1,8 @@
-"""Which skills a request names outright.
+"""Finds the skills that a request names outright.
 
-A name that was written as a name always wins: a compound one wherever it stands ("run
-test-driven-development on this"), a simple one, which is most often an everyday word, only where it
-is the whole request or marked as a name ("/git", "`git`", "the git skill").
+A compound name counts wherever it stands ("run test-driven-development on this"). A simple name is
+often an everyday word, so it counts only where it is the whole request or is marked as a name
+("/git", "`git`", "the git skill").
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ _REFUSALS: Final = frozenset(
     ("not", "don't", "dont", "never", "without", "except", "instead", "no")
 )
 _REFUSED_WITHIN: Final = 3
-"""Words between a refusal and the name that it is about: "do not use the git skill"."""
+"""A name does not count where one of the ``_REFUSED_WITHIN`` words before it is a refusal, as in
+"do not use the git skill"."""
 MAX_READ_CHARACTERS: Final = 2_000
 
 
 class SkillNames:
-    """The names of a catalog's skills, as requests spell them. Immutable."""
+    """The names of a catalog's skills, in the spellings of requests. Immutable."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._by_spelling: dict[str, str] = {}
@@ -36,7 +37,7 @@ class SkillNames:
             self._put(name)
 
     def edited(self, edit: Edit, names: Sequence[str]) -> SkillNames:
-        """Those after a step, of skills with these names."""
+        """The names of the edited index; ``names`` are all of them."""
         after = SkillNames()
         after._by_spelling, after._by_words = self._by_spelling.copy(), self._by_words.copy()
         for document in edit.removed:
@@ -44,17 +45,17 @@ class SkillNames:
             after._by_words.pop(_words(document.name), None)
         for document in edit.added:
             after._put(document.name)
-        # Where names are spelled alike, the last one of all stands for them.
+        # Where several names have one spelling, the last of them wins, so all are needed again.
         alike = min(len(after._by_spelling), len(after._by_words)) < len(names)
         return SkillNames(names) if alike else after
 
     def _put(self, name: str) -> None:
         folded = name.casefold()
-        # Most names are spelled so already: one text for both takes less memory.
+        # Most names are in lower case already. To use one string object for both saves memory.
         self._by_spelling[name if folded == name else folded] = self._by_words[_words(name)] = name
 
     def named_in(self, request: str) -> tuple[str, ...]:
-        """Names of the skills that a request names, in its order; each once."""
+        """The names of the skills that a request names, in its order, each once."""
         text = request[:MAX_READ_CHARACTERS].casefold()
         whole = self._by_words.get(_words(text.strip(_EDGES + " \n\t")))
         if whole is not None:
@@ -73,8 +74,8 @@ class SkillNames:
                 found.setdefault(name)
         return tuple(found)
 
-    def taken_out(self, text: str) -> str:
-        """A text without the compound names of skills that it holds."""
+    def removed_from(self, text: str) -> str:
+        """A text without the compound names of skills in it."""
         return _TOKEN.sub(self._without_name, text)
 
     def _without_name(self, token: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""A request as retrieval reads it: its words, corrected and numbered as terms, and its vectors.
+"""Prepares a request for ranking: corrects misspelt words, finds the index's terms, encodes it.
 
-It is read as a whole, and clause by clause where it has several. How well the skills fit it is
-computed from that (``scoring.py``).
+This is done for the whole request, and for each clause where it has several. The scores of the
+skills are computed from the result (``scoring.py``).
 """
 
 from __future__ import annotations
@@ -27,65 +27,68 @@ from router.text import LETTERS, STOPWORDS, compatible, stems_of, tokens, words_
 
 REMEMBERED_VECTORS: Final = 1_024
 MAX_CLAUSES: Final = 12
-"""Clauses of one request that are ranked by themselves; hardly any has more."""
+"""At most this many clauses of a request are ranked by themselves; hardly any request has more."""
 MAX_MISSPELT: Final = 100
-"""Unknown words of a request that are looked up as misspelt; a pasted log is full of them."""
+"""At most this many unknown words of a request are looked up as misspelt: a pasted log is full of
+them."""
 
 _BREAK: Final = re.compile(
     r"(?<=[.!?;:])\s+|,\s+(?:and|then|so|but)\s+"
     r"|(?<!\s)\s+(?:and then|and|then|plus|afterwards|also|-)\s+|(?P<comma>,\s+)|\n+"
 )
 MAX_READ_CHARACTERS: Final = 4_000
-"""What retrieval reads of a request, so that none keeps the event loop for long. Whoever pastes a
-log says before or after it what to do: of a longer request the beginning and the end are read."""
+"""Retrieval reads at most this much of a request, so that none blocks the event loop for long. Of a
+longer request it reads the beginning and the end, because people who paste a log say before or
+after it what to do."""
 _END_CHARACTERS: Final = 1_000
 _MIN_WORDS: Final = 2
-"""A part with fewer content words says nothing by itself and stays with its neighbour."""
+"""A part with fewer content words is no clause by itself, and is joined to its neighbour."""
 
 
 def readable(request: str) -> str:
-    """What retrieval reads of a request; see ``MAX_READ_CHARACTERS``."""
+    """The part of a request that retrieval reads; see ``MAX_READ_CHARACTERS``."""
     if len(request) <= MAX_READ_CHARACTERS:
         return request
     return f"{request[: MAX_READ_CHARACTERS - _END_CHARACTERS]}\n{request[-_END_CHARACTERS:]}"
 
 
 class Part(NamedTuple):
-    """A clause.
+    """One clause.
 
     Attributes:
-        listed: nothing but a comma sets it apart from the clause before.
+        text: its words.
+        after_comma: whether only a comma separates it from the clause before.
     """
 
     text: str
-    listed: bool = False
+    after_comma: bool = False
 
 
 def clauses(request: str) -> list[Part]:
-    """The clauses of a request in order, at least one; each but a lone one has two content words
-    or more."""
+    """The clauses of a request in order, at least one. Where there are several, each has at least
+    ``_MIN_WORDS`` content words."""
     breaks = list(_BREAK.finditer(request))
     starts = [0, *(found.end() for found in breaks)]
     ends = [*(found.start() for found in breaks), len(request)]
-    listed = [False, *(found["comma"] is not None for found in breaks)]
+    after_comma = [False, *(found["comma"] is not None for found in breaks)]
     found = [
-        Part(text, alone)
-        for start, end, alone in zip(starts, ends, listed, strict=True)
+        Part(text, is_after_comma)
+        for start, end, is_after_comma in zip(starts, ends, after_comma, strict=True)
         if (text := request[start:end]).strip()
     ]
     if len(found) < 2:
         return found or [Part(request)]
     parts: list[list[Part]] = []
     count = 0  # of the content words in the last part
-    for part, (_, words) in zip(found, words_of_each([one.text for one in found]), strict=True):
-        more = len(words)
+    for part, (_, content) in zip(found, words_of_each([one.text for one in found]), strict=True):
+        more = len(content)
         if parts and (more < _MIN_WORDS or count < _MIN_WORDS):
             parts[-1].append(part)
             count += more
         else:
             parts.append([part])
             count = more
-    return [Part(" ".join(one.text for one in part), part[0].listed) for part in parts]
+    return [Part(" ".join(one.text for one in part), part[0].after_comma) for part in parts]
 
 
 class EncodedRequest(NamedTuple):
@@ -93,69 +96,71 @@ class EncodedRequest(NamedTuple):
 
     Attributes:
         texts: the request, and where it has several clauses, the first ``MAX_CLAUSES`` of them.
-        vectors: one row of unit length for each text. The request's is the mean over all its
-            clauses, so that a long one does not drown a short one.
-        listed: for each of several clauses whether only a comma sets it apart from the one before.
+        vectors: one row of unit length for each text. The vector of the request is the mean over
+            all its clauses, so that a long clause does not outweigh a short one.
+        after_comma: for each clause, if there are several, whether only a comma separates it from
+            the clause before.
     """
 
     texts: tuple[str, ...]
     vectors: NDArray[np.float32]
-    listed: tuple[bool, ...] = ()
+    after_comma: tuple[bool, ...] = ()
 
 
 def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRequest]:
     """The vectors of requests and of their clauses, encoded in one call."""
     parts = [clauses(request) for request in requests]
-    every = [clause.text for clause_list in parts for clause in clause_list]
-    encoded = checked(encoder.encode(every), len(every), encoder.identity)
+    all_clauses = [clause.text for clause_list in parts for clause in clause_list]
+    encoded = checked(encoder.encode(all_clauses), len(all_clauses), encoder.identity)
     found = []
-    for request, own in zip(requests, parts, strict=True):
-        rows, encoded = encoded[: len(own)], encoded[len(own) :]
-        if len(own) == 1:
+    for request, request_clauses in zip(requests, parts, strict=True):
+        rows, encoded = encoded[: len(request_clauses)], encoded[len(request_clauses) :]
+        if len(request_clauses) == 1:
             found.append(EncodedRequest((request,), rows))
         else:
             mean = unit(rows.mean(axis=0, keepdims=True))
-            texts, listed = zip(*own[:MAX_CLAUSES], strict=True)
+            texts, after_comma = zip(*request_clauses[:MAX_CLAUSES], strict=True)
             rows = np.concatenate([mean, rows[:MAX_CLAUSES]])
-            found.append(EncodedRequest((request, *texts), rows, listed))
+            found.append(EncodedRequest((request, *texts), rows, after_comma))
     return found
 
 
 _Terms: TypeAlias = dict[str, tuple[str, int | None]]
-"""Words with their stems, and the numbers of those as terms; None for what no skill has."""
+"""For each word its stem, and the number of that stem as a term of the index; None where no skill
+has the stem."""
 
 
 class ReadText(NamedTuple):
-    """One text, a request or a clause of it, as its words are looked for.
+    """The words of a request or of one of its clauses.
 
     Attributes:
-        spoken: all its words.
-        words: those that some skill knows, one for each different stem.
-        numbers: their term numbers.
-        length: the square root of the summed IDF of its terms; an unknown one counts 1.
+        words: all words.
+        known_words: the words that some skill has, one for each different stem.
+        term_numbers: the numbers of these words as terms of the index.
+        norm: the square root of the summed IDF of its terms, where an unknown one counts 1. Lexical
+            scores are divided by it, so that they do not grow with the length of the request.
     """
 
-    spoken: list[str]
     words: list[str]
-    numbers: list[int]
-    length: float
+    known_words: list[str]
+    term_numbers: list[int]
+    norm: float
 
 
 class ReadRequest(NamedTuple):
-    """A request as it is ranked.
+    """A request, ready to be ranked.
 
     Attributes:
-        text: the part that is read, with misspelt words corrected, and without a context.
-        texts: the words of the whole, and of each clause where it has several; the latter are
-            among the former.
-        vectors: one row of unit length for each of them, see ``EncodedRequest``.
-        listed: as there.
+        text: the request without its context, shortened and with misspelt words corrected.
+        texts: the words of the whole, context included, and of each clause where there are several.
+        vectors: one row of unit length for each of ``texts``; see ``EncodedRequest``.
+        after_comma: see ``EncodedRequest``.
     """
 
     text: str
     texts: list[ReadText]
     vectors: NDArray[np.float32]
-    listed: tuple[bool, ...]
+    after_comma: tuple[bool, ...]
 
 
 class RequestReader:
@@ -163,40 +168,46 @@ class RequestReader:
     be encoded."""
 
     def __init__(self, encoder: Encoder) -> None:
-        """For the index of no skills."""
+        """A reader for an index without skills."""
         self._encoder = encoder
         self._lexical = LexicalIndex()
         self._spelling = SpellingIndex()
         self._width = 0
-        # A request's vector is the encoder's work alone, so it outlives the catalog.
+        # A vector depends on the encoder only, so later indexes use the same memory.
         self._remembered: LRUCache[str, EncodedRequest] = LRUCache(REMEMBERED_VECTORS)
 
     def edited(self, edit: Edit, lexical: LexicalIndex, width: int) -> Self:
-        """The reader after a step; ``width`` is how many numbers a skill's vector has."""
+        """The reader of the edited index; ``width`` is the dimension of the skills' vectors."""
         after = copy(self)
         after._lexical, after._width = lexical, width
         after._spelling = self._spelling.edited(edit)
         return after
 
     async def read(self, request: str, context: str = "") -> ReadRequest:
-        """A request as it is ranked. With a context, which was said before it, the whole is both.
-        However long the context is, and in however many clauses, it is half of the meaning."""
+        """Prepare a request for ranking.
+
+        Args:
+            context: the earlier turns that a follow-up refers to. The whole then is both texts, and
+                its vector the mean of both vectors: however long the context is, it counts half.
+        """
         text, terms = self._corrected(request)
-        [(texts, vectors, listed)] = await self._encoded([text])
+        [(texts, vectors, after_comma)] = await self._encoded([text])
         if context:
             before, others = self._corrected(context)
             terms = others | terms
-            [said] = await self._encoded([before])
-            whole = unit(vectors[:1] + said.vectors[0])
-            # Behind the whole come its clauses, or itself where it has a single one.
-            own = int(len(texts) > 1)
-            texts = (f"{before}\n{text}", *texts[own:])
-            vectors = np.concatenate([whole, vectors[own:]])
-        return ReadRequest(text, self._asked(texts, terms), vectors, listed or (False,))
+            [context_encoded] = await self._encoded([before])
+            whole = unit(vectors[:1] + context_encoded.vectors[0])
+            # The request's clauses follow the whole; a request of one clause is that clause.
+            first_clause = int(len(texts) > 1)
+            texts = (f"{before}\n{text}", *texts[first_clause:])
+            vectors = np.concatenate([whole, vectors[first_clause:]])
+        return ReadRequest(
+            text, self._terms_of_texts(texts, terms), vectors, after_comma or (False,)
+        )
 
     async def remember(self, requests: Iterable[str]) -> None:
-        """Encode requests in one batch and remember their vectors. With a static encoder nothing is
-        done here, because a whole batch would hold up other requests."""
+        """Encode requests in one batch and remember their vectors. A static encoder is fast for
+        single requests, and a whole batch would block the event loop; nothing is done then."""
         if not self._encoder.static:
             await self._encoded([self._corrected(request)[0] for request in requests])
 
@@ -211,43 +222,43 @@ class RequestReader:
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         if not missing:
             return [known[text] for text in texts]
-        # A static encoder answers in microseconds; a thread would cost more than it.
+        # A static encoder takes microseconds, which is less than a thread costs.
         if self._encoder.static:
             encoded = encode_requests(self._encoder, missing)
         else:
             encoded = await asyncio.to_thread(encode_requests, self._encoder, missing)
-        ours, theirs = self._width, encoded[0].vectors.shape[1]
-        if ours not in (0, theirs):
+        width = encoded[0].vectors.shape[1]
+        if self._width not in (0, width):
             raise EncoderError(
-                f"{self._encoder.identity}: the vectors of requests have {theirs} numbers, and "
-                f"those of the skills {ours}: its model was changed and kept its name; give it a "
-                "new one, or delete the folder `embeddings` in state_dir"
+                f"{self._encoder.identity}: the vectors of requests have {width} numbers, and "
+                f"those of the skills {self._width}: its model was changed and kept its name; give "
+                "it a new one, or delete the folder `embeddings` in state_dir"
             )
         found = dict(zip(missing, encoded, strict=True))
         self._remembered.update(found)  # which may drop some of the others
         known |= found
         return [known[text] for text in texts]
 
-    def _asked(self, texts: Sequence[str], terms: _Terms) -> list[ReadText]:
-        """What is looked for of a request, whose terms are given, and of its clauses: the content
-        words, or all words where there are none."""
-        asked = []
-        for spoken, content in words_of_each(texts):
-            words = content or spoken
-            if not terms.keys() >= set(words):  # a part of a text may be folded in another way
-                terms |= self._terms_of(words)
+    def _terms_of_texts(self, texts: Sequence[str], terms: _Terms) -> list[ReadText]:
+        """The terms of a request and of its clauses: of their content words, or of all words where
+        there are no content words. ``terms`` are those of the whole."""
+        texts_read = []
+        for words, content in words_of_each(texts):
+            chosen = content or words
+            if not terms.keys() >= set(chosen):  # a part of a text may be normalised differently
+                terms |= self._terms_of(chosen)
             known: dict[int, str] = {}
             unknown: set[str] = set()
-            for word in words:
+            for word in chosen:
                 root, number = terms[word]
                 if number is None:
                     unknown.add(root)
                 else:
                     known.setdefault(number, word)
-            numbers = list(known)
-            length = math.sqrt(sum(map(self._lexical.idf.item, numbers)) + len(unknown) + 1e-9)
-            asked.append(ReadText(spoken, list(known.values()), numbers, length))
-        return asked
+            term_numbers = list(known)
+            norm = math.sqrt(sum(map(self._lexical.idf.item, term_numbers)) + len(unknown) + 1e-9)
+            texts_read.append(ReadText(words, list(known.values()), term_numbers, norm))
+        return texts_read
 
     def _terms_of(self, words: Iterable[str]) -> _Terms:
         different = list(dict.fromkeys(words))
@@ -256,8 +267,8 @@ class RequestReader:
         return dict(zip(different, numbered, strict=True))
 
     def _corrected(self, request: str) -> tuple[str, _Terms]:
-        """The part of a request that is read, with misspelt words corrected, and its terms. A word
-        that the bundled encoder knows is not misspelt, though no skill has it: "steak" is not
+        """The readable part of a request with misspelt words corrected, and its terms. A word that
+        the bundled encoder knows is not misspelt, even if no skill has it: "steak" must not become
         "speak"."""
         request = readable(request)
         terms = self._terms_of(tokens(request))
@@ -265,8 +276,10 @@ class RequestReader:
         if unknown := [word for word in strange if word not in STOPWORDS]:
             unknown = [word for word in unknown if word not in bundled_words()]
         correct = self._spelling.correct
-        meant = {word: known for word in unknown[:MAX_MISSPELT] if (known := correct(word))}
-        if meant:
-            request = LETTERS.sub(lambda found: meant.get(compatible(found[0]), found[0]), request)
+        corrections = {word: known for word in unknown[:MAX_MISSPELT] if (known := correct(word))}
+        if corrections:
+            request = LETTERS.sub(
+                lambda found: corrections.get(compatible(found[0]), found[0]), request
+            )
             terms = self._terms_of(tokens(request))
         return request, terms

@@ -1,13 +1,14 @@
-"""How well the skills fit a request, by three sources.
+"""The scores of the skills for a request: a weighted sum of three.
 
-The sources are the wording of a skill's own text (BM25F), its meaning (the encoder's vectors), and
-how near the skill's examples are. Their scores are added up.
+The three are the lexical score of a skill's own text (BM25F), the cosine of the vectors of the
+request and that text, and how near the skill's examples are.
 
-Scores come in three steps. Of more than ``EXHAUSTIVE`` skills only the best by words and the
-nearest by vectors are candidates; the nearest are searched roughly, in the few directions in which
-the vectors differ most (their principal axes). The candidates get a quick score. And the
-``BY_SCORE`` best of them are scored in full, with each example and for each clause of the request.
-``benchmarks/catalog_size.py`` measures what it saves, and how often it misses the best skill.
+They are computed in three steps. In catalogs of more than ``MAX_EXHAUSTIVE`` skills, only the best
+by lexical score and the nearest by vector are candidates; the nearest are searched approximately,
+in the few principal axes of the vectors. Each candidate gets an approximate score. The
+``FULLY_SCORED`` best of them are scored in full: with each single example, and for each clause of
+the request. ``benchmarks/catalog_size.py`` measures what this saves, and how often it misses the
+best skill.
 """
 
 from __future__ import annotations
@@ -28,37 +29,37 @@ from router.retrieval.reader import ReadRequest
 LEXICAL_WEIGHT: Final = 1.0
 DENSE_WEIGHT: Final = 1.5
 EXAMPLES_WEIGHT: Final = 1.0
-"""What the three sources count in a score. BM25F is divided by the length of the request, so it has
-the scale of a cosine, and a weighted sum keeps how much better the first is than the second, which
-rank fusion throws away. The weights were chosen on whole catalogs with two encoders; near them
-little changes. ``benchmarks/enrichment.py`` shows what each source adds."""
-EXHAUSTIVE: Final = 12_000
-"""Up to this many skills, all are candidates. Over 10,000, a request then takes .5 ms more, an edit
-a third of its time, and the catalog an eighth less memory."""
-BY_WORDS: Final = 1_000
-BY_VECTORS: Final = 1_000
-"""How many candidates each source gives."""
+"""The weights of the three scores. BM25F is divided by the norm of the request, so that it has the
+scale of a cosine. A weighted sum keeps the distance between the best and the second-best skill,
+which rank fusion would lose and the decision needs. The weights were chosen on whole catalogs with
+two encoders; near them little changes. ``benchmarks/enrichment.py`` shows what each score adds."""
+MAX_EXHAUSTIVE: Final = 12_000
+"""Up to this many skills, all are candidates. For 10,000 skills this makes a request .5 ms slower,
+an edit three times as fast, and takes an eighth less memory."""
+LEXICAL_CANDIDATES: Final = 1_000
+VECTOR_CANDIDATES: Final = 1_000
+"""The number of candidates by lexical score, and by vector."""
 ROUGH_DIMENSIONS: Final = 64
-SAMPLE: Final = 5_000
-"""The axes are computed from this many vectors."""
-BY_SCORE: Final = 64
-"""This many skills are scored in full: with their examples one by one, and for each clause."""
-STEP: Final = 32
-"""One score in this many is looked at to estimate where the best ones begin."""
+AXES_SAMPLE: Final = 5_000
+"""The principal axes are computed from this many vectors."""
+FULLY_SCORED: Final = 64
+"""The number of skills that are scored in full."""
+SAMPLE_STEP: Final = 32
+"""``highest`` estimates its threshold from one in this many scores."""
 
 Positions: TypeAlias = slice | NDArray[np.intp]
-"""Positions of some skills in the arrays of all of them."""
-EVERYTHING: Final = slice(None)
+"""The positions of some skills in the arrays over all skills."""
+ALL_SKILLS: Final = slice(None)
 
 
 class Scored(NamedTuple):
-    """Some skills scored for one or more texts. The tables have one row for each text and one
-    column for each skill.
+    """The scores of some skills for one or more texts. The tables have one row for each text and
+    one column for each skill.
 
     Attributes:
-        positions: the skills.
+        positions: the positions of the skills.
         score, lexical, cosine, examples: as in ``Match``.
-        closest: the cosine of the nearest text of each skill, its own or an example.
+        closest: the cosine of each skill's nearest text, which is its own text or an example.
         contributions: of each term of the first text, shape (terms, skills).
     """
 
@@ -72,16 +73,16 @@ class Scored(NamedTuple):
 
 
 class SkillScores:
-    """What the skills of one catalog are scored by. Immutable: ``edited`` gives the next one.
+    """Computes the scores of one catalog's skills. Immutable: ``edited`` gives the next one.
 
     Attributes:
-        lexical: their words.
-        examples: of each.
-        mean: of the vectors of their own texts.
+        lexical: the postings of the skills' own texts.
+        examples: the skills' examples.
+        mean: the mean of the vectors of the skills' own texts.
     """
 
     def __init__(self) -> None:
-        """Of no skills."""
+        """For a catalog without skills."""
         self.lexical = LexicalIndex()
         self.examples = ExampleIndex()
         self.mean: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
@@ -93,117 +94,122 @@ class SkillScores:
         self,
         edit: Edit,
         vectors: NDArray[np.float32],
-        of_examples: Callable[[Sequence[str]], NDArray[np.float32]],
+        example_vectors: Callable[[Sequence[str]], NDArray[np.float32]],
     ) -> Self:
-        """Those after a step.
+        """The scores of the edited index.
 
         Args:
-            vectors: of the added skills, unit length.
-            of_examples: gives the vectors of examples.
+            vectors: the vectors of the added skills, of unit length.
+            example_vectors: returns the vectors of examples.
         """
         after = copy(self)
         after._positions = np.arange(len(edit.kept))
         if len(edit.kept):
             after._vectors = edit.carried(self._vectors, vectors)
             after.mean = after._vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-        else:  # the vectors of no skills do not tell how long they would be
+        else:  # without skills, the dimension of the vectors is unknown
             after._vectors, after.mean = np.zeros((0, 0), np.float32), np.zeros(0, np.float32)
-        after.examples = self.examples.edited(edit, of_examples)
+        after.examples = self.examples.edited(edit, example_vectors)
         after.lexical = self.lexical.edited(edit)
         after._rough = None
-        if len(edit.kept) > EXHAUSTIVE and not edit.more:
+        if len(edit.kept) > MAX_EXHAUSTIVE and not edit.more:
             after._rough = after._rough_vectors()
         return after
 
     def best(
-        self, asked: ReadRequest, allowed: Positions, wanted: Sequence[int], limit: int
+        self, request: ReadRequest, allowed: Positions, named: Sequence[int], limit: int
     ) -> Scored:
-        """The skills that may be among the best for a request, scored in full; for its clauses too,
-        unless it names skills.
+        """The full scores of the skills that may be the best for a request; also for its clauses,
+        unless the request names skills.
 
         Args:
-            allowed: the positions of those that may be chosen.
-            wanted: the positions of those that it names, which are scored in any case.
-            limit: how many matches will be given.
+            allowed: the positions of the skills that may be chosen.
+            named: the positions of the skills that the request names, which are always scored.
+            limit: how many matches will be returned.
         """
-        postings = self.lexical.postings(asked.texts[0].numbers)
-        pool = self._best_of(asked, postings, allowed, wanted, limit)
-        return self._scored(asked, 1 if wanted else len(asked.texts), postings, pool)
+        postings = self.lexical.postings(request.texts[0].term_numbers)
+        positions = self._choose(request, postings, allowed, named, limit)
+        return self._score_in_full(request, 1 if named else len(request.texts), postings, positions)
 
-    def of(self, asked: ReadRequest, positions: NDArray[np.intp]) -> NDArray[np.float64]:
-        """The scores of some skills for a whole request."""
-        postings = self.lexical.postings(asked.texts[0].numbers)
-        whole: NDArray[np.float64] = self._scored(asked, 1, postings, positions).score[0]
+    def scores_of(self, request: ReadRequest, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+        """The full scores of some skills for a whole request."""
+        postings = self.lexical.postings(request.texts[0].term_numbers)
+        whole: NDArray[np.float64] = self._score_in_full(request, 1, postings, positions).score[0]
         return whole
 
-    def _scored(
-        self, asked: ReadRequest, read: int, postings: Postings, pool: NDArray[np.intp]
+    def _score_in_full(
+        self, request: ReadRequest, text_count: int, postings: Postings, positions: NDArray[np.intp]
     ) -> Scored:
-        """Some skills scored in full for the first ``read`` texts of a request; ``postings`` are of
-        the terms of the whole, and its clauses have no others."""
-        texts, vectors = asked.texts[:read], asked.vectors[:read]
-        contributions = postings.contributions(pool)
-        row_of = {number: row for row, number in enumerate(texts[0].numbers)}
+        """The full scores of some skills for the first ``text_count`` texts of a request.
+        ``postings`` are those of the whole request, whose terms include those of the clauses."""
+        texts, vectors = request.texts[:text_count], request.vectors[:text_count]
+        contributions = postings.contributions(positions)
+        row_of = {number: row for row, number in enumerate(texts[0].term_numbers)}
         terms = np.zeros((len(texts), len(row_of)))
         for row, text in enumerate(texts):
-            held = [row_of[number] for number in text.numbers if number in row_of]
-            terms[row, held] = 1 / text.length
+            held = [row_of[number] for number in text.term_numbers if number in row_of]
+            terms[row, held] = 1 / text.norm
         lexical = terms @ contributions
-        cosine = (vectors @ self._vectors.take(pool, axis=0).T).astype(np.float64)
-        near, example = self.examples.near(
-            [text.spoken for text in texts],
+        cosine = (vectors @ self._vectors.take(positions, axis=0).T).astype(np.float64)
+        examples, nearest_example = self.examples.nearness(
+            [text.words for text in texts],
             vectors,
             vectors @ self.mean,
-            pool,
-            single=len(asked.texts) == 1,
+            positions,
+            single=len(request.texts) == 1,
         )
-        score = _fused(lexical, cosine, near)
-        closest = np.maximum(cosine, example)
-        return Scored(pool, score, lexical, cosine, near, closest, contributions)
+        score = _fused(lexical, cosine, examples)
+        closest = np.maximum(cosine, nearest_example)
+        return Scored(positions, score, lexical, cosine, examples, closest, contributions)
 
-    def _best_of(
+    def _choose(
         self,
-        asked: ReadRequest,
+        request: ReadRequest,
         postings: Postings,
         allowed: Positions,
-        wanted: Sequence[int],
+        named: Sequence[int],
         limit: int,
     ) -> NDArray[np.intp]:
-        """The positions of the skills to score in full, ascending: those with the best quick
-        scores, which read only the means of the examples, and those at the positions ``wanted``."""
-        matched, vector = postings.scores(), asked.vectors[0]
+        """The positions of the skills to score in full, ascending: those with the best approximate
+        scores, which use only the means of the examples, and the named ones."""
+        lexical, vector = postings.scores(), request.vectors[0]
         if isinstance(allowed, slice):
-            allowed = self._candidates(matched, vector, wanted)
+            allowed = self._candidates(lexical, vector, named)
         positions = self._positions[allowed]
-        keep = max(limit, BY_SCORE)
+        keep = max(limit, FULLY_SCORED)
         if len(positions) <= keep:
             return positions
         cosine = (self._vectors[allowed] @ vector).astype(np.float64)
-        near = self.examples.about(vector, float(self.mean @ vector))[allowed]
-        score = _fused(matched[allowed] / asked.texts[0].length, cosine, near)
-        if wanted:
-            score[np.isin(positions, wanted)] = np.inf
+        examples = self.examples.approximate_nearness(vector, float(self.mean @ vector))[allowed]
+        score = _fused(lexical[allowed] / request.texts[0].norm, cosine, examples)
+        if named:
+            score[np.isin(positions, named)] = np.inf
         chosen = (-score).argpartition(keep)[:keep]
         chosen.sort()
         return positions[chosen]
 
     def _candidates(
-        self, matched: NDArray[np.float64], vector: NDArray[np.float32], wanted: Sequence[int]
+        self, lexical: NDArray[np.float64], vector: NDArray[np.float32], named: Sequence[int]
     ) -> Positions:
-        """The skills to score for a request: all, or of many the best by words and by vectors, and
-        those at the positions ``wanted``."""
+        """The candidates for a request: all skills or, in large catalogs, the best by lexical
+        score, the nearest by vector, and the named ones."""
         if self._rough is None:
-            return EVERYTHING
+            return ALL_SKILLS
         chosen = np.zeros(len(self._positions), dtype=bool)
-        chosen[highest(matched, BY_WORDS)] = True
+        chosen[highest(lexical, LEXICAL_CANDIDATES)] = True
         chosen[self._rough.nearest(vector)] = True
-        chosen[list(wanted)] = True
+        chosen[list(named)] = True
         found = np.flatnonzero(chosen)
-        # A request that is like nothing at all still gets a ranking.
-        return found if len(found) >= BY_SCORE else np.union1d(found, self._positions[:EXHAUSTIVE])
+        # A request that is similar to no skill still gets a ranking.
+        return (
+            found
+            if len(found) >= FULLY_SCORED
+            else np.union1d(found, self._positions[:MAX_EXHAUSTIVE])
+        )
 
     def _rough_vectors(self) -> RoughVectors:
-        """For each skill the part of its score that is linear in the request's vector."""
+        """For each skill, the vector whose product with a request's vector is the part of the
+        approximate score that depends on that vector."""
         table = DENSE_WEIGHT * self._vectors
         if len(self.examples.holders):
             holders = self.examples.holders
@@ -215,30 +221,32 @@ class SkillScores:
 def _fused(
     lexical: NDArray[np.float64], dense: NDArray[np.float64], examples: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The scores of skills from those by the three sources, all of one shape."""
+    """The weighted sum of the three scores, which have the same shape."""
     return LEXICAL_WEIGHT * lexical + DENSE_WEIGHT * dense + EXAMPLES_WEIGHT * examples
 
 
 class RoughVectors:
-    """Vectors in few dimensions. Immutable."""
+    """Vectors projected on their principal axes, for approximate search. Immutable."""
 
     def __init__(self, vectors: NDArray[np.float32]) -> None:
-        sample = vectors[:: max(1, len(vectors) // SAMPLE)]
+        sample = vectors[:: max(1, len(vectors) // AXES_SAMPLE)]
         _, axes = np.linalg.eigh(sample.T @ sample)
         self._axes = axes[:, -ROUGH_DIMENSIONS:].copy("K")  # a view would keep all of them
         self._rough: NDArray[np.float32] = vectors @ self._axes
 
     def nearest(self, vector: NDArray[np.float32]) -> NDArray[np.intp]:
-        """Positions of about the ``BY_VECTORS`` vectors with the largest product."""
-        return highest(self._rough @ (vector @ self._axes), BY_VECTORS)
+        """Positions of about the ``VECTOR_CANDIDATES`` vectors with the largest product."""
+        return highest(self._rough @ (vector @ self._axes), VECTOR_CANDIDATES)
 
 
 def highest(scores: NDArray[np.floating], count: int) -> NDArray[np.intp]:
-    """Positions of about the ``count`` highest scores; of positive ones only."""
-    sample = scores[::STEP]
-    rank = max(1, min(count // STEP, len(sample)))
+    """The positions of about the ``count`` highest scores, without those that are not positive. The
+    threshold is estimated from a sample, which is faster than a partition of all scores."""
+    sample = scores[::SAMPLE_STEP]
+    rank = max(1, min(count // SAMPLE_STEP, len(sample)))
     threshold = max(np.partition(sample, -rank)[-rank], np.finfo(scores.dtype).tiny)
     found = np.flatnonzero(scores >= threshold)
     if len(found) <= 2 * count:
         return found
-    return found[np.argpartition(scores[found], -count)[-count:]]  # very many are equal
+    # Very many equal scores reach the threshold.
+    return found[np.argpartition(scores[found], -count)[-count:]]

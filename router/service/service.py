@@ -139,7 +139,7 @@ class Service:
                         terms=list(skill.match.terms),
                         lexical=skill.match.lexical,
                         cosine=skill.match.cosine,
-                        examples=skill.match.examples if skill.match.known else None,
+                        examples=skill.match.examples if skill.match.examples_weight else None,
                     ),
                 )
                 for skill in found

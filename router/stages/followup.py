@@ -149,7 +149,7 @@ def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInCont
         return RequestInContext(request.text)
     turns = len(context)
     answers = [turn.text for turn in request.history if turn.role == "assistant"]
-    context += [names.taken_out(answer[:MAX_ANSWER_CHARACTERS]) for answer in answers[-1:]]
+    context += [names.removed_from(answer[:MAX_ANSWER_CHARACTERS]) for answer in answers[-1:]]
     return RequestInContext(request.text, "\n".join(context), turns, bool(answers))
 
 

@@ -104,7 +104,7 @@ def _candidates(whole: Ranking, first: str) -> Iterator[tuple[float, int, str]]:
         between = clauses[start + 1 : end + 1]
         ahead = [clause.scores[place] - clause.scores[place_of_first] for clause in clauses]
         values = {
-            "near": match.known * clause.examples[place],
+            "near": match.examples_weight * clause.examples[place],
             "margin": margin,
             "instead": ahead[number],
             "apart": -min(ahead[:number] + ahead[number + 1 :]),
@@ -113,7 +113,7 @@ def _candidates(whole: Ranking, first: str) -> Iterator[tuple[float, int, str]]:
             "gap": matches[place_of_first].score - match.score,
             "place": math.log(place + 1),
             "clauses": math.log(len(clauses)),
-            "listed": float(bool(between) and all(one.listed for one in between)),
+            "listed": float(bool(between) and all(one.after_comma for one in between)),
             "bias": 1.0,
         }
         log_odds = sum(weight * values[name] for name, weight in WEIGHTS.items())

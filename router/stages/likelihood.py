@@ -113,8 +113,8 @@ class Likelihood:
         signals = {
             "lexical": best.lexical,
             "own": best.score - best.examples,
-            "near": best.known * best.examples,
-            "examples": best.known,
+            "near": best.examples_weight * best.examples,
+            "examples": best.examples_weight,
             "evidence": ranking.evidence,
             "size": math.log(ranking.size),
             "lead": lead,

@@ -196,7 +196,7 @@ def _candidate(match: Match) -> Candidate:
         "cosine": match.cosine,
         "terms": match.terms[:MAX_SHOWN_TERMS],
     }
-    if match.known:
+    if match.examples_weight:
         evidence["examples"] = match.examples
     return Candidate(match.name, match.score, evidence)
 

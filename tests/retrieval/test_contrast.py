@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from router.retrieval import contrast as module
-from router.retrieval.contrast import FEW, HALF, SHARPNESS, STEP, STEPS, Contrast
+from router.retrieval.contrast import (
+    HALF_STEP_PROBABILITY,
+    SHARPNESS,
+    SHRINKAGE,
+    STEP,
+    STEPS,
+    Contrast,
+)
 from router.retrieval.encoders import unit
 
 DIMENSIONS = 6
@@ -54,24 +61,24 @@ def by_the_formula(steps: int = STEPS) -> NDArray[np.float64]:
                 wrong = (owner == PLACES) - shares
                 change += STEP * wrong[:, np.newaxis] / len(own) * (row - middle)
         if not step:
-            trust = np.mean(right) ** 2 / (np.mean(right) ** 2 + HALF**2)
-            trust *= len(SKILLS) / (len(SKILLS) + module.SKILLS)
+            trust = np.mean(right) ** 2 / (np.mean(right) ** 2 + HALF_STEP_PROBABILITY**2)
+            trust *= len(SKILLS) / (len(SKILLS) + module.HALF_STEP_SKILLS)
             trust *= (harmonic_mean(COUNTS) / mean(COUNTS)) ** 2 * steps / STEPS
         weights += trust * change
     more = np.maximum(np.array(COUNTS)[:, np.newaxis] - 2, 0)
-    told = (REQUESTS - middle) @ (weights * more / (more + FEW)).T
+    told = (REQUESTS - middle) @ (weights * more / (more + SHRINKAGE)).T
     return np.asarray(told - told.max(axis=1, keepdims=True))
 
 
 def test_skills_are_told_apart_by_the_formula() -> None:
-    found = contrast_of(SKILLS).of(REQUESTS, PLACES)
+    found = contrast_of(SKILLS).adjustments(REQUESTS, PLACES)
     assert found == pytest.approx(by_the_formula(), abs=1e-5)
     assert np.ptp(found) > 0.05
 
 
 def test_there_are_as_many_steps_as_the_bound_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PAIRS", 2 * sum(COUNTS) * len(COUNTS))
-    found = contrast_of(SKILLS).of(REQUESTS, PLACES)
+    found = contrast_of(SKILLS).adjustments(REQUESTS, PLACES)
     assert found == pytest.approx(by_the_formula(2), abs=1e-5)
 
 
@@ -83,10 +90,12 @@ def test_as_much_is_learnt_as_examples_know_of_one_that_is_left_out(
     skills = [unit(examples(4, number) + wish * examples(1, 100 + number)) for number in range(30)]
 
     def learnt() -> float:
-        return float(np.ptp(contrast_of(skills).of(REQUESTS, np.arange(30)), axis=1).mean())
+        return float(
+            np.ptp(contrast_of(skills).adjustments(REQUESTS, np.arange(30)), axis=1).mean()
+        )
 
     trusted = learnt()
-    monkeypatch.setattr(module, "HALF", 0)
+    monkeypatch.setattr(module, "HALF_STEP_PROBABILITY", 0)
     assert least < trusted / learnt() < most
 
 
@@ -97,7 +106,7 @@ def test_what_neighbours_share_says_less_than_what_one_has_alone() -> None:
         for own in (mine, others)
     ]
     found = contrast_of([*skills, unit(np.stack([far, far + shared]))])
-    told = found.of(np.stack([mine, shared, others]), np.arange(2))
+    told = found.adjustments(np.stack([mine, shared, others]), np.arange(2))
     assert told[0, 0] > told[0, 1] + 0.005
     assert abs(told[1, 0] - told[1, 1]) < 1e-5
     assert told[2, 1] > told[2, 0] + 0.005
@@ -105,20 +114,24 @@ def test_what_neighbours_share_says_less_than_what_one_has_alone() -> None:
 
 @given(st.permutations(range(len(COUNTS))))
 def test_the_order_of_the_skills_does_not_matter(order: list[int]) -> None:
-    found = contrast_of([SKILLS[place] for place in order]).of(REQUESTS, PLACES)
-    before = contrast_of(SKILLS).of(REQUESTS, np.array(order))
+    found = contrast_of([SKILLS[place] for place in order]).adjustments(REQUESTS, PLACES)
+    before = contrast_of(SKILLS).adjustments(REQUESTS, np.array(order))
     assert found == pytest.approx(before, abs=1e-5)
 
 
 def test_some_skills_are_told_what_they_are_among_all() -> None:
     contrast = contrast_of(SKILLS)
     some = np.array([3, 0])
-    assert contrast.of(REQUESTS, some) == pytest.approx(contrast.of(REQUESTS, PLACES)[:, some])
+    assert contrast.adjustments(REQUESTS, some) == pytest.approx(
+        contrast.adjustments(REQUESTS, PLACES)[:, some]
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_one_or_two_examples_teach_nothing(count: int) -> None:
-    found = contrast_of([examples(count, 1), examples(count, 2)]).of(REQUESTS, np.arange(2))
+    found = contrast_of([examples(count, 1), examples(count, 2)]).adjustments(
+        REQUESTS, np.arange(2)
+    )
     assert not found.any()
 
 
@@ -136,7 +149,7 @@ def test_where_nothing_can_be_told_apart_nothing_is_added(
     if what == "opposite":  # what is left of a mean without one example may be nothing
         rows = np.stack([REQUESTS[0], -REQUESTS[0], REQUESTS[1], REQUESTS[1], REQUESTS[1]])
         count, means = np.array([2, 3]), np.stack([np.zeros_like(REQUESTS[0]), REQUESTS[1]])
-    found = Contrast(rows, count, means).of(REQUESTS, np.arange(len(means)))
+    found = Contrast(rows, count, means).adjustments(REQUESTS, np.arange(len(means)))
     assert found.shape == (len(REQUESTS), len(means))
     assert np.isfinite(found).all()
     assert found.any() == (what == "opposite")

@@ -13,11 +13,11 @@ from router.retrieval import examples as module
 from router.retrieval.contrast import Contrast
 from router.retrieval.documents import SkillDocument
 from router.retrieval.examples import (
-    ENOUGH,
     FEW_EXPONENT,
     FEW_PAIRS,
-    MAX_BENEFIT,
-    WORDING,
+    FULL_WEIGHT_COUNT,
+    MAX_DEFAULT_NEARNESS,
+    WORDING_WEIGHT,
     ExampleIndex,
 )
 from router.retrieval.phrases import PhraseIndex, profile_of
@@ -56,7 +56,7 @@ def near(
 ) -> NDArray[np.float64]:
     """How near the skills are to one request."""
     texts, rows = [tokens(request)], vectors([request])
-    [found] = index.near(texts, rows, np.array([background]), among, single=single).near
+    [found] = index.nearness(texts, rows, np.array([background]), among, single=single).nearness
     return np.asarray(found)
 
 
@@ -82,13 +82,13 @@ def test_nearness_is_that_of_the_formula(
     monkeypatch.setattr(module, "QUANTISED_FROM", quantised_from)
     index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     phrases = PhraseIndex([document.phrases for document in DOCUMENTS])
-    wording = phrases.near([tokens(REQUEST)], EVERYTHING)[0]
+    wording = phrases.similarity([tokens(REQUEST)], EVERYTHING)[0]
     known = [
-        by_the_formula(document.examples, 0.1) + WORDING * alike
+        by_the_formula(document.examples, 0.1) + WORDING_WEIGHT * alike
         for document, alike in zip(DOCUMENTS[1:], wording[1:], strict=True)
     ]
-    doubt = min(max(known), MAX_BENEFIT)
-    weights = [min(count / ENOUGH, 1) ** FEW_EXPONENT for count in COUNTS[1:]]
+    doubt = min(max(known), MAX_DEFAULT_NEARNESS)
+    weights = [min(count / FULL_WEIGHT_COUNT, 1) ** FEW_EXPONENT for count in COUNTS[1:]]
     weighed = [w * each + (1 - w) * doubt for w, each in zip(weights, known, strict=True)]
     expected = [doubt, *weighed]
     close = 0.02 if quantised_from == 1 else 1e-6
@@ -122,26 +122,26 @@ def test_what_was_there_before_is_not_encoded_again() -> None:
 def test_for_a_request_of_one_clause_skills_are_told_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "ENOUGH", 1)  # all examples count in full
+    monkeypatch.setattr(module, "FULL_WEIGHT_COUNT", 1)  # all examples count in full
     index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     without, found = near(index, REQUEST, 0.1), near(index, REQUEST, 0.1, single=True)
     holders = DOCUMENTS[1:]
     rows = vectors([text for each in holders for text in each.examples])
     contrast = Contrast(rows, np.array([len(each.examples) for each in holders]), index.means)
-    told = contrast.of(vectors([REQUEST]), np.arange(len(holders)))[0]
+    told = contrast.adjustments(vectors([REQUEST]), np.arange(len(holders)))[0]
     assert np.ptp(told) > 0.01
     expected = without[1:] + told
     assert found[1:] == pytest.approx(expected, abs=1e-6)
-    assert found[0] == pytest.approx(min(expected.max(), MAX_BENEFIT), abs=1e-6)
+    assert found[0] == pytest.approx(min(expected.max(), MAX_DEFAULT_NEARNESS), abs=1e-6)
 
 
 def test_several_texts_are_compared_as_each_alone_is() -> None:
     index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     texts = [REQUEST, "number", "s1 0"]
     backgrounds = np.array([0.1, 0.2, 0.3])
-    together = index.near(
+    together = index.nearness(
         [tokens(text) for text in texts], vectors(texts), backgrounds, EVERYTHING
-    ).near
+    ).nearness
     for row, text, background in zip(together, texts, backgrounds, strict=True):
         assert row == pytest.approx(near(index, text, background), abs=1e-6)
 
@@ -155,12 +155,12 @@ def test_without_any_examples_nothing_is_near() -> None:
 def test_a_skill_without_examples_has_the_benefit_of_the_doubt(request_text: str) -> None:
     index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     found = near(index, request_text, 0.1)
-    assert found[0] == pytest.approx(min(found[1:].max(), MAX_BENEFIT))
+    assert found[0] == pytest.approx(min(found[1:].max(), MAX_DEFAULT_NEARNESS))
 
 
 def test_the_guess_from_the_means_weighs_examples_as_well() -> None:
     index = ExampleIndex().edited(edit_between([], DOCUMENTS), vectors)
     means = 2 * (index.means @ QUERY - 0.1)
-    doubt = min(means.max(), MAX_BENEFIT)
+    doubt = min(means.max(), MAX_DEFAULT_NEARNESS)
     expected = [doubt, *(doubt + index.weight[1:] * (means - doubt))]
-    assert index.about(QUERY, 0.1) == pytest.approx(expected, abs=1e-6)
+    assert index.approximate_nearness(QUERY, 0.1) == pytest.approx(expected, abs=1e-6)

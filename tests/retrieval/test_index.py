@@ -19,7 +19,7 @@ from router.errors import EncoderError
 from router.retrieval.background import Background
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.index import SkillIndex
-from router.retrieval.scoring import BY_SCORE
+from router.retrieval.scoring import FULLY_SCORED
 from router.retrieval.vectors import VectorStore
 from router.skills.catalog import Catalog
 from router.skills.enrichment import Enrichment
@@ -166,11 +166,11 @@ async def test_a_skill_that_is_named_comes_first(shipped: SkillIndex) -> None:
 async def test_a_request_may_name_more_skills_than_are_scored_in_full(
     encoder: CountingEncoder, store: VectorStore
 ) -> None:
-    names = [f"make-{number:03}" for number in range(BY_SCORE + 10)]
+    names = [f"make-{number:03}" for number in range(FULLY_SCORED + 10)]
     catalog = catalog_of(*(skill(name, "Makes something.") for name in names))
     index = SkillIndex.build(catalog, encoder=encoder, store=store)
     ranking = await index.rank(" ".join(reversed(names)), limit=3)
-    assert ranking.named == tuple(names[: -BY_SCORE - 1 : -1])
+    assert ranking.named == tuple(names[: -FULLY_SCORED - 1 : -1])
     assert [match.name for match in ranking.matches] == names[:-4:-1]
 
 
@@ -248,13 +248,13 @@ async def test_a_request_is_near_a_skill_when_it_is_near_its_examples(
 ) -> None:
     request = "is my dough too big?"
     plain = SkillIndex.build(catalog_of(GIT, CAKE, TAX), encoder=encoder, store=store)
-    assert (await plain.rank(request)).matches[0].known == 0
+    assert (await plain.rank(request)).matches[0].examples_weight == 0
     examples = ("the dough is too much for my tin", "where did my dough go?")
     told = replace(TAX, examples=examples, digest="1" * 64)
     index = plain.updated(catalog_of(GIT, CAKE, told))
     best = (await index.rank(request)).matches[0]
     assert best.name == "tax"
-    assert best.known > 0
+    assert best.examples_weight > 0
     assert best.examples > 0
 
 

@@ -53,4 +53,4 @@ def test_what_is_no_name_is_not(request_: str) -> None:
 def test_compound_names_are_taken_out_of_a_text_and_everyday_words_stay() -> None:
     names = SkillNames(("git", "send-invoice", "crm.find_person"))
     text = "I found her with `crm.find_person`, put it into git: send-invoice or send invoices?"
-    assert names.taken_out(text) == "I found her with , put it into git:  or send invoices?"
+    assert names.removed_from(text) == "I found her with , put it into git:  or send invoices?"

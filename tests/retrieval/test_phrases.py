@@ -25,7 +25,7 @@ def near(
     request: str, among: Sequence[int] = (0, 1, 2), index: PhraseIndex = INDEX
 ) -> NDArray[np.float32]:
     """How alike the wording of one request and of some skills' examples is."""
-    [found] = index.near([tokens(request)], np.array(among, dtype=np.intp))
+    [found] = index.similarity([tokens(request)], np.array(among, dtype=np.intp))
     return np.asarray(found)
 
 

@@ -115,7 +115,7 @@ def test_a_clause_says_whether_only_a_comma_sets_it_apart() -> None:
     request = (
         "book room 12, window seat, ten people, and then mail the list. Call Ana now, she waits"
     )
-    assert [(part.text, part.listed) for part in clauses(request)] == [
+    assert [(part.text, part.after_comma) for part in clauses(request)] == [
         ("book room 12", False),
         ("window seat", True),
         ("ten people", True),

@@ -17,11 +17,11 @@ from router.retrieval import scoring
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.scoring import (
-    BY_VECTORS,
     DENSE_WEIGHT,
     EXAMPLES_WEIGHT,
     LEXICAL_WEIGHT,
-    STEP,
+    SAMPLE_STEP,
+    VECTOR_CANDIDATES,
     RoughVectors,
     highest,
 )
@@ -30,7 +30,7 @@ from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
 
 REQUEST = "resolve the merge conflict in config.yaml"
-COUNT = 10 * STEP
+COUNT = 10 * SAMPLE_STEP
 
 
 @pytest.fixture(scope="module")
@@ -127,11 +127,11 @@ async def test_a_catalog_beyond_the_limit_ranks_as_if_all_were_scored(
         text = f"Helps to {verb} {thing} of customer{number}."
         return SkillManifest(name=name, description=text, body="", path=Path(name), digest=digest)
 
-    catalog = Catalog({one.name: one for one in map(skill, range(3 * BY_VECTORS))})
+    catalog = Catalog({one.name: one for one in map(skill, range(3 * VECTOR_CANDIDATES))})
     encoder = BundledEncoder()
     store = VectorStore(tmp_path, identity=encoder.identity)
     everything = SkillIndex.build(catalog, encoder=encoder, store=store)
-    monkeypatch.setattr(scoring, "EXHAUSTIVE", 100)
+    monkeypatch.setattr(scoring, "MAX_EXHAUSTIVE", 100)
     some = everything.updated(catalog)
 
     async def best(index: SkillIndex, request: str) -> list[float]:

@@ -23,7 +23,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillIndex]:
 
 
 def match(name: str, score: float) -> Match:
-    return Match(name, score, 0.0, 0.0, 0.0, known=0.0, terms=())
+    return Match(name, score, 0.0, 0.0, 0.0, examples_weight=0.0, terms=())
 
 
 def whole_of(scores: Sequence[float], *clauses: Sequence[float]) -> Ranking:
@@ -77,7 +77,7 @@ SURE = whole_of(WHOLE, FOR_THE_FIRST, FOR_ANOTHER)
         whole_of((1.5, 0.8, 0.5), FOR_THE_FIRST, FOR_ANOTHER),
         whole_of(WHOLE, FOR_THE_FIRST, FOR_ANOTHER, (0.1, 0.1, 0.1)),
         replace(SURE, clauses=(SURE.clauses[0], replace(SURE.clauses[1], words=1))),
-        replace(SURE, clauses=(SURE.clauses[0], replace(SURE.clauses[1], listed=True))),
+        replace(SURE, clauses=(SURE.clauses[0], replace(SURE.clauses[1], after_comma=True))),
     ],
     ids=[
         "its clause is less like it",
@@ -99,7 +99,7 @@ def test_only_commas_are_between_when_all_clauses_of_the_way_are_listed(
     listed: tuple[int, ...], less: bool
 ) -> None:
     whole = whole_of(WHOLE, FOR_THE_FIRST, (0.1, 0.1, 0.1), FOR_ANOTHER)
-    clauses = (replace(one, listed=at in listed) for at, one in enumerate(whole.clauses))
+    clauses = (replace(one, after_comma=at in listed) for at, one in enumerate(whole.clauses))
     assert (needed(replace(whole, clauses=tuple(clauses))) < needed(whole)) is less
 
 

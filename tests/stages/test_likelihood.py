@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from router.retrieval.background import Compared
+from router.retrieval.background import BackgroundComparison
 from router.retrieval.matches import Match, Ranking
 from router.stages.likelihood import Likelihood
 
@@ -16,10 +16,10 @@ MATCH = Match(
     lexical=0.6,
     cosine=0.4,
     examples=0.0,
-    known=0.0,
+    examples_weight=0.0,
     terms=("commit",),
 )
-BACKGROUND = Compared(special=0.1, clear=0.05)
+BACKGROUND = BackgroundComparison(special=0.1, clear=0.05)
 RANKING = Ranking((MATCH,), size=50, evidence=0.8, lead=0.3, background=BACKGROUND)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from router.request import MAX_REQUEST_CHARACTERS, Request
 from router.result import Decision, Outcome, Stage
-from router.retrieval.background import Compared
+from router.retrieval.background import BackgroundComparison
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Clause, Match, Ranking
@@ -81,7 +81,7 @@ async def test_a_request_for_two_skills_is_routed_to_both(shipped: SkillIndex) -
 
 
 def match(name: str, score: float) -> Match:
-    return Match(name, score, score / 2, 0.0, 0.0, known=0.0, terms=())
+    return Match(name, score, score / 2, 0.0, 0.0, examples_weight=0.0, terms=())
 
 
 def clause_for(name: str, score: float) -> Clause:
@@ -135,7 +135,7 @@ def test_where_the_whole_is_unsure_one_clause_must_be_sure_and_another_want_some
 
 
 def test_what_is_not_compared_with_a_background_must_be_surer_to_fit() -> None:
-    compared = Compared(special=-0.2, clear=0.2)
+    compared = BackgroundComparison(special=-0.2, clear=0.2)
     for background, least in ((None, 0.75), (compared, 0.625)):
         seen = set()
         for step in range(100):
