@@ -49,7 +49,7 @@ from router.learning.bound import BoundDecision, ErrorBound
 from router.learning.evidence import Example, Source
 from router.learning.examples import WRITTEN_WEIGHT
 from router.learning.local import LocalModel
-from router.learning.trainer import due
+from router.learning.trainer import labels_until_fit
 from router.retrieval.encoders import Encoder
 from router.text import normalise
 
@@ -172,7 +172,7 @@ class Router:
 
     def _train(self) -> None:
         """Fit the model anew where that is due."""
-        if self._new < due(self._model):
+        if self._new < labels_until_fit(self._model):
             return
         vectors = np.concatenate((self._written_vectors, self._stream.vectors[self._known]))
         self._model = LocalModel.fit(self._examples, vectors, version=len(self._examples))

@@ -41,7 +41,7 @@ from router.learning.metrics import (
     reliability_bins,
     risk_coverage,
 )
-from router.learning.stage_calibrations import own_confidence, said_by
+from router.learning.stage_calibrations import confidence_source, own_confidence
 from router.numeric import wilson
 from router.plain_json import PlainJson
 from router.request import Request, Turn
@@ -320,7 +320,7 @@ def judge(row: LabelledRequest, result: RoutingResult, *, milliseconds: float) -
         ranking=ranking(result)[:NDCG_DEPTH],
         confidence=result.confidence,
         own_confidence=own_confidence(result),
-        stage=said_by(result),
+        stage=confidence_source(result),
         milliseconds=milliseconds,
     )
 

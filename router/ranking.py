@@ -1,7 +1,7 @@
-"""Ranking: the skills for a request, best first, for callers that decide for themselves.
+"""Ranks the skills for a request, best first, for callers that decide for themselves.
 
-``route`` may refuse; a program that shows a model a list of tools needs the best of them in any
-case. So this never refuses: it gives the ranking, and beside it what retrieval would decide.
+``route`` may abstain. A program that shows a model a list of tools needs the best ones in any case.
+So this always returns a ranking, together with what retrieval would decide.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class RankedSkill:
 
     Attributes:
         name: of the skill.
-        score: comparable within one ranking only; None for one that is included without a rank.
-        reason: what its place rests on, in words.
+        score: comparable within one ranking only; None for a skill that is only always included.
+        reason: why it is in the list, for the user.
         description: what it does, as its author says.
         payload: the program's own object, as it was given; None for a skill that has a file.
-        match: what the score is made of; None together with it.
+        match: the parts of the score; None where there is no score.
     """
 
     name: str
@@ -81,9 +81,9 @@ async def rank(
     always_include: Iterable[str] = (),
     caution: float = DEFAULT_CAUTION,
 ) -> RankedSkills:
-    """Rank the skills for a request; the arguments are those of ``SemanticRouter.rank``. With more
-    skills that are always included than ``limit``, all of those are given; with fewer, the last of
-    the ranked ones make room for those that did not make it by rank.
+    """Rank the skills for a request; the arguments are those of ``SemanticRouter.rank``. Always
+    included skills that are not among the best replace the last of these. Where there are more of
+    them than ``limit``, all of them are returned.
 
     Raises:
         InvalidRequest: the limit is out of range, or ``always_include`` is no list of names.

@@ -1,7 +1,7 @@
-"""What a router runs on while it is open: the snapshot, and how it follows the disk.
+"""The state of an open router: opens its parts, exchanges the snapshot, closes everything.
 
-Opening puts the parts together. From then on each change of the catalog goes through ``_apply``,
-the one place where the snapshot is exchanged. Readers take ``snapshot`` once and never wait.
+Opening builds the first snapshot. From then on every change of the catalog goes through ``_apply``,
+the only place where the snapshot is exchanged. A request reads ``snapshot`` once and never waits.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 
 RETRY_SECONDS: Final = 5.0
-"""The pause before a store that could not be opened is tried again; the next is twice as long."""
+"""The pause before a store that could not be opened is tried again. Each further pause is twice as
+long, up to ``LONGEST_PAUSE_SECONDS``."""
 LONGEST_PAUSE_SECONDS: Final = 300.0
 
 
 class Runtime:
-    """The parts of one router, from its first use to its end. Belongs to one event loop.
+    """The parts of one router, from opening to closing. Belongs to one event loop.
 
     Attributes:
         snapshot: the snapshot that the next request runs on; None while the router is not open.
@@ -59,8 +60,8 @@ class Runtime:
         observers: Sequence[CatalogObserver],
         polling: bool | None,
     ) -> None:
-        """Nothing is read yet. ``build`` makes the first snapshot, in seconds; ``polling`` is the
-        setting ``watch.polling``, and the others are those of ``SemanticRouter``."""
+        """Nothing is read yet. ``build`` makes the first snapshot, which takes seconds. ``polling``
+        is the setting ``watch.polling``; the others are parts of ``SemanticRouter``."""
         self.snapshot: Snapshot | None = None
         self.closed = False
         self._build = build
@@ -69,14 +70,14 @@ class Runtime:
         self._cluster = cluster
         self._observers = observers
         self._polling = polling
-        self._first: Snapshot | None = None  # built, but opening is not done yet
+        self._first: Snapshot | None = None  # the first snapshot, while opening is not finished
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
-        self._steps_done = 0  # of those that opening takes once the first snapshot is built
+        self._steps_done = 0  # how many of the further steps of opening are done
         self.background = BackgroundTasks(_log)
-        # One thread, because memory that a thread has freed can be used again by that thread only.
+        # Always the same thread, because memory that it has freed is reused by this thread only.
         self._builder = ThreadPoolExecutor(1, thread_name_prefix="skills-builder")
-        self._process: int | None = None  # the one that opened the router
+        self._process: int | None = None  # the id of the process that opened the router
         self._loop = OwnLoop("router", "SyncSemanticRouter")
 
     @property
@@ -91,7 +92,7 @@ class Runtime:
 
     @property
     def ready(self) -> Snapshot | None:
-        """The snapshot; None while the router is not open, which ``open`` changes.
+        """The snapshot; None while the router is not open yet.
 
         Raises:
             ForkedProcess: it was opened in the process that this one was forked from.
@@ -106,13 +107,13 @@ class Runtime:
 
     async def open(self) -> Snapshot:
         """See ``SemanticRouter.open``."""
-        if self.ready is not None:  # raised at once, and not after the last answer of a closing one
+        if self.ready is not None:  # outside the lock, so that a closed router raises at once
             return self.current
         self._process = os.getpid()
         async with self._turn:
             if self.ready is None:
                 self.snapshot = await self._open()
-                self._first = None  # it would be kept beside the later ones
+                self._first = None  # else its memory would be kept beside that of later snapshots
                 if self._cluster is not None:
                     self._cluster.follow_skills(self.manager)
             return self.current
@@ -121,7 +122,7 @@ class Runtime:
         from router.skills.manager import SkillManager
 
         def build() -> None:
-            # Kept by the thread itself: when the caller is cancelled, the next one goes on with it.
+            # The thread stores the result: if this caller is cancelled, the next one uses it.
             with one_matrix_thread():
                 self._first = self._build()
 
@@ -130,7 +131,7 @@ class Runtime:
         steps = [self._cache.open, self._begin_learning_or_later]
         if self._cluster is not None:
             steps.append(partial(self._begin_together, self._cluster))
-        for step in steps[self._steps_done :]:  # when one fails, the next caller goes on with it
+        for step in steps[self._steps_done :]:  # after a failure, the next caller continues here
             await step()
             self._steps_done += 1
         first = _opened(self._first)
@@ -154,36 +155,37 @@ class Runtime:
     async def _begin_learning_or_later(self) -> None:
         try:
             await self._begin_learning()
-        except StoreError as error:  # answers matter more
+        except StoreError as error:  # routing works without learning
             self._open_later("evidence", str(error), self._learn_late)
 
     async def _begin_learning(self) -> None:
-        """Open the evidence and go on from it."""
+        """Open the evidence, restore what was learnt, and put the learner into the snapshot."""
         from router.skills.changes import CatalogChange
 
-        on = _opened(self.snapshot or self._first)
-        opened: list[Learner | None] = []  # by the thread itself: the caller may be cancelled
+        before = _opened(self.snapshot or self._first)
+        # The thread stores the learner here, so that it is closed if this caller is cancelled.
+        opened: list[Learner | None] = []
         begun = False
         try:
-            await in_thread(lambda: opened.append(on.parts.open_learner()))
+            await in_thread(lambda: opened.append(before.parts.open_learner()))
             (learner,) = opened
             if learner is None:
                 return
-            await learner.begin(on.catalog)
+            await learner.begin(before.catalog)
             begun = not self.closed
         finally:
             if not begun and opened and opened[0] is not None:
                 await opened[0].aclose()
         if not begun:
             return
-        now = _opened(self.snapshot or self._first)
-        if now.catalog is not on.catalog:
-            learner.catalog_changed(CatalogChange.between(on.catalog, now.catalog))
-        now = replace(now, parts=replace(now.parts, learner=learner))
+        after = _opened(self.snapshot or self._first)
+        if after.catalog is not before.catalog:
+            learner.catalog_changed(CatalogChange.between(before.catalog, after.catalog))
+        after = replace(after, parts=replace(after.parts, learner=learner))
         if self.snapshot is None:
-            self._first = now
+            self._first = after
         else:
-            self.snapshot = now
+            self.snapshot = after
 
     async def _learn_late(self) -> None:
         await self._begin_learning()
@@ -191,21 +193,21 @@ class Runtime:
         if self._cluster is not None and learner is not None:
             await self._cluster.learn_late(learner)
 
-    def _open_later(self, name: str, fault: str, again: Callable[[], Awaitable[None]]) -> None:
-        """Go on without a store, which is tried again in the background until it opens."""
+    def _open_later(self, name: str, fault: str, reopen: Callable[[], Awaitable[None]]) -> None:
+        """Continue without a store, and try in the background to open it until this succeeds."""
         _log.error("going on without the store of %s, which is tried again: %s", name, fault)
         part = OptionalPart(name, self._events)
         part.failed(fault)
-        self.background.run(self._keep_opening(name, part, again))
+        self.background.run(self._keep_opening(name, part, reopen))
 
     async def _keep_opening(
-        self, name: str, part: OptionalPart, again: Callable[[], Awaitable[None]]
+        self, name: str, part: OptionalPart, reopen: Callable[[], Awaitable[None]]
     ) -> None:
         pause = RETRY_SECONDS
         while True:
             await asyncio.sleep(pause)
             try:
-                await again()
+                await reopen()
             except StoreError as error:
                 part.failed(str(error))
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
@@ -215,7 +217,7 @@ class Runtime:
             return
 
     async def _apply(self, change: CatalogChange) -> None:
-        """Build the next snapshot aside, and put it in place."""
+        """Build the next snapshot in a thread, then exchange the current one for it."""
         began = perf_counter()
         before = self.current
 
@@ -224,7 +226,7 @@ class Runtime:
                 return before.updated(change.after)
 
         after = await in_thread(build, executor=self._builder)
-        # Evidence may have come back meanwhile.
+        # The current parts, because the evidence may have been opened meanwhile.
         self.snapshot = after = replace(after, parts=self.current.parts)
         if after.parts.learner is not None:
             after.parts.learner.catalog_changed(change)
@@ -232,19 +234,19 @@ class Runtime:
             self._events.emit(Reloaded(change, perf_counter() - began))
 
     async def aclose(self, *, after: Callable[[], Awaitable[None]]) -> None:
-        """Refuse to open from now on, wait for ``after``, and close everything; again is fine.
-        In a process forked from the one that opened it, nothing is touched.
+        """Refuse to open from now on, wait for ``after``, and close everything. Closing twice is
+        fine. In a forked process, the parts of its parent are not touched.
 
         Raises:
-            RuntimeError: it belongs to another event loop, which has not ended; it stays open.
+            RuntimeError: the router belongs to another event loop that still runs; it stays open.
         """
         if self._process is not None and self._process != os.getpid():
             self.closed = True
             return
         self._loop.check(closing=True)
         self.closed = True
-        # From the last to the first: each is closed also where another one cannot be, and where
-        # nobody waits any longer.
+        # The stack closes in reverse order. Each part is closed even if another one fails to close,
+        # or if the caller is cancelled.
         async with self._turn, AsyncExitStack() as closing:
             if self._cluster is not None:
                 closing.push_async_callback(self._cluster.aclose)
@@ -261,7 +263,7 @@ class Runtime:
             closing.push_async_callback(self.background.aclose)
             if self._manager is not None:
                 closing.push_async_callback(self._manager.aclose)
-            if self._cluster is not None:  # it gives manager and learner what others have
+            if self._cluster is not None:  # it brings changes of others to manager and learner
                 closing.push_async_callback(self._cluster.stop_taking)
             closing.push_async_callback(after)
 

@@ -1,8 +1,8 @@
-"""What a router has learnt, and what it does with it: one object for the cascade to talk to.
+"""Everything that a router learns, behind one object that the cascade uses.
 
-``check`` says whether a request may be answered from the evidence alone; ``learn`` keeps every
-label; ``calibrations`` turn a stage's own confidence into a calibrated one. Fitting happens in
-threads, and a label is on the disk when ``learn`` returns.
+``check`` decides whether the local model may answer a request without the LLM, ``learn`` stores a
+label, ``feedback`` a correction, and ``calibrations`` calibrate the confidences of the stages.
+Models are fitted in threads. A label is on the disk when ``learn`` returns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from router.learning.catalogs import (
     recognise,
     state_of,
 )
-from router.learning.coverage import COVERED, uncovered_share
+from router.learning.coverage import FULLY_COVERED_FROM, uncovered_share
 from router.learning.evidence import (
     EvidenceStore,
     Example,
@@ -43,8 +43,8 @@ from router.learning.peers import Label, Peers
 from router.learning.stage_calibrations import (
     CALIBRATED,
     StageCalibrations,
+    confidence_source,
     own_confidence,
-    said_by,
 )
 from router.learning.trainer import Trainer
 from router.result import Decision
@@ -63,28 +63,28 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 AnsweredRequest: TypeAlias = "tuple[str, PastAnswer]"
-"""The id of an answer that was given, and what feedback on it needs."""
+"""The id of an answer, and what is needed to take feedback on it."""
 SAVE_EVERY: Final = 50
-"""Outcomes between two saves of the bound's account; a crash loses the account of the rest, and
-never an example."""
-MANY_CHANGED: Final = 0.1
-"""When more than this share of the skills changes, calibrations are dropped."""
+"""The account of the error bound is saved after this many outcomes. A crash loses what came after
+the last save, but no label."""
+MAX_CHANGED_SHARE: Final = 0.1
+"""Where more than this share of the skills changes, the calibrations are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalibratedAnswer:
-    """What the examples say of one request, and how sure that is.
+    """The local model's answer to one request, with the calibrated probability that it is right.
 
     Attributes:
-        skills: the likeliest answer; empty when it is that no skill is right.
-        confidence: P(it is right), in [0, 1].
-        coverage: P(the request is one that the examples speak about); 1 where ``confidence`` has
-            been judged as a whole.
-        nothing: P(it is that no skill is right) by the examples.
-        ranked: the likeliest answers with their probability, best first.
-        examples: all that there are.
-        examples_of_answer: those of the likeliest.
-        outcomes: on how many outcomes or held-out examples the confidence rests.
+        skills: the likeliest answer; empty where this is that no skill fits.
+        confidence: P(the answer is right), in [0, 1].
+        coverage: P(the request is covered by the model's examples), see ``coverage.py``; 1 where an
+            LLM is configured, because the risk model then estimates ``confidence`` directly.
+        nothing: P(no skill fits), according to the model.
+        ranked: the likeliest answers with their probabilities, best first.
+        examples: the number of examples of the model.
+        examples_of_answer: the number of examples of the likeliest answer.
+        outcomes: the number of outcomes or held-out examples that the confidence was fitted to.
     """
 
     skills: tuple[str, ...]
@@ -97,8 +97,8 @@ class CalibratedAnswer:
     outcomes: int
 
     def offered_by(self, catalog: Catalog) -> Self | None:
-        """The same without the skills that a catalog does not offer, because the model may be of
-        other skills; None when the likeliest answer is among those."""
+        """This answer without alternatives that a catalog does not offer; None where it does not
+        offer the answer itself. The model may have been fitted for other skills."""
 
         def offers(names: Sequence[str]) -> bool:
             return all(catalog.offers(name) for name in names)
@@ -110,19 +110,19 @@ class CalibratedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceCheck:
-    """Whether a request may be answered from the evidence, without asking the LLM.
+    """Whether the local model may answer a request without the LLM.
 
     Attributes:
-        bound: what the error bound decides, and on what.
-        answer: the answer of the evidence; None where there is none whose risk is known, or where
-            it names a skill that is not offered.
+        bound: the decision of the error bound.
+        answer: the local model's answer; None where there is none, where its risk is unknown, or
+            where it names a skill that is not offered.
     """
 
     bound: BoundDecision
     answer: CalibratedAnswer | None
 
     def evidence(self) -> dict[str, EvidenceValue]:
-        """For the trace: risk, bound, and what stands behind them."""
+        """The figures behind the decision, for the trace."""
         found: dict[str, EvidenceValue] = {
             "error_bound": self.bound.bound,
             "outcomes": self.bound.evidence_count,
@@ -138,10 +138,11 @@ class EvidenceCheck:
 
 
 class Learner:
-    """Evidence, local model, error bound and calibrations of one router. Belongs to its loop.
+    """The labels, local model, error bound and calibrations of one router. Belongs to its event
+    loop.
 
-    Whatever reads a request raises ``EncoderError`` where it cannot be encoded, and what reads or
-    keeps labels ``StoreError`` where that cannot be done."""
+    Methods that take a request raise ``EncoderError`` where it cannot be encoded. Methods that read
+    or store labels raise ``StoreError`` where the file cannot be used."""
 
     def __init__(
         self,
@@ -154,64 +155,75 @@ class Learner:
         events: Events | None = None,
         peers: Peers | None = None,
     ) -> None:
-        """Nothing is trained yet; ``begin`` does it.
+        """Nothing is restored or trained yet; ``begin`` does it.
 
         Args:
-            store: of the evidence; closed with the learner.
-            has_llm: whether there is an LLM; its answers show whether local answers are right.
-            version: of the decision. What calibrates the confidences of another one is not used.
-            events: get every label that is kept.
-            peers: other processes that learn from the same evidence; None where there are none.
+            store: the labels; closed with the learner.
+            has_llm: whether an LLM is configured, whose answers show whether local answers are
+                right.
+            version: ``DECISION_VERSION``. Calibrations of another version are not used.
+            events: every label that is stored emits an event.
+            peers: the other processes of a cluster; None without a cluster.
         """
         self._store = store
         self._settings = settings
         self._version = version
-        self._known: KnownCatalog | None = None
+        self._known_catalog: KnownCatalog | None = None
         self._events = Events() if events is None else events
         self._has_llm = has_llm
         self._skills: dict[str, SkillManifest] = {}
         self._described: dict[str, str] = {}
-        self._digest: tuple[dict[str, str] | None, str] = None, ""  # of ``_described``, once asked
+        self._digest_cache: tuple[dict[str, str] | None, str] = None, ""  # for one ``_described``
         self.trainer = Trainer(
-            encoder, store, self._examples, about=self._about, calibrates=not has_llm, peers=peers
+            encoder,
+            store,
+            self._examples,
+            skills_digest=self._skills_digest,
+            calibrates=not has_llm,
+            peers=peers,
         )
         self._peers = peers
-        self._place: AccountPlace | None = None
-        self._taken_up = False  # what was kept before; until then nothing may overwrite it
+        self._account: AccountPlace | None = None
+        self._restored = False  # until the earlier state is restored, it must not be overwritten
         self.bound = ErrorBound(settings.max_error, seed=settings.seed)
         self.calibrations = StageCalibrations()
         self._unsaved = 0
         self._background = BackgroundTasks(_log)
 
     def _examples(self) -> list[Example]:
-        """In a thread: what the skills' files say, then what was learnt, oldest first.
+        """The examples to fit the local model to: first those of the skills' files, then the
+        labels, oldest first. Called in a thread.
 
-        Requests that an LLM wrote beforehand count only where an LLM judges the answers. Without
-        one, retrieval reads them already.
+        Requests of the enrichment are used only with an LLM, which shows whether the answers that
+        they lead to are right. Without an LLM, retrieval uses them already.
         """
         skills = dict(sorted(self._skills.items()))
         written = written_examples(skills.values()) if self._has_llm else []
         return [*written, *shipped_examples(skills.values()), *self._store.examples(skills)]
 
-    def _about(self) -> str:
-        """In a thread: a digest of what the skills say of themselves."""
+    def _skills_digest(self) -> str:
+        """A digest of the skills' descriptions. Called in a thread."""
         described = self._described
-        if self._digest[0] is not described:
-            said = json.dumps(described, sort_keys=True)
-            self._digest = described, hashlib.sha256(said.encode()).hexdigest()
-        return self._digest[1]
+        if self._digest_cache[0] is not described:
+            text = json.dumps(described, sort_keys=True)
+            self._digest_cache = described, hashlib.sha256(text.encode()).hexdigest()
+        return self._digest_cache[1]
 
     async def begin(self, catalog: Catalog) -> None:
-        """Take up what earlier runs learnt, and train on it in the background."""
+        """Restore the state of earlier runs, and begin to train in the background."""
         self._skills = {skill.name: skill for skill in catalog.routable}
         self._described = {name: self_description(one) for name, one in self._skills.items()}
         roots = tuple(map(str, catalog.roots))
         known = await in_thread(lambda: recognise(self._catalogs(), roots, self._described))
-        self._known = replace(known, roots=roots)
-        place = self._place = await in_thread(lambda: AccountPlace(self._store.folder, known.key))
+        self._known_catalog = replace(known, roots=roots)
+        place = self._account = await in_thread(lambda: AccountPlace(self._store.folder, known.key))
         bound = await in_thread(lambda: self._store.state(place.state))
-        calibrations = await in_thread(lambda: self._store.state(self._own(known, "calibrations")))
-        rows = await in_thread(lambda: self._store.state(self._own(known, "calibrated_rows")))
+        calibrations = await in_thread(
+            lambda: self._store.state(self._state_name(known, "calibrations"))
+        )
+        rows = await in_thread(
+            lambda: self._store.state(self._state_name(known, "calibrated_rows"))
+        )
         try:
             self.calibrations = StageCalibrations(calibrations, rows or ())
             if bound is not None:
@@ -224,12 +236,12 @@ class Learner:
             )
             self.bound = ErrorBound(self._settings.max_error, seed=self._settings.seed)
             self.calibrations = StageCalibrations()
-        self._taken_up = True
-        self._changed(known.skills, self._described, {*known.skills, *self._described})
+        self._restored = True
+        self._apply_changes(known.skills, self._described, {*known.skills, *self._described})
         await self.trainer.begin()
 
     def _catalogs(self) -> list[KnownCatalog]:
-        """In a thread: those that the evidence knows."""
+        """The catalogs that the evidence file knows. Called in a thread."""
         found = []
         for key, state in self._store.states(CATALOGS).items():
             try:
@@ -238,15 +250,15 @@ class Learner:
                 _log.warning("a catalog that was learnt about is not readable: %s", error)
         return found
 
-    def _own(self, known: KnownCatalog, name: str) -> str:
-        """The name of a state of a catalog and this version of the decision."""
+    def _state_name(self, known: KnownCatalog, name: str) -> str:
+        """The name of a state that belongs to a catalog and to this version of the decision."""
         return state_of(f"{name}/{self._version}", known.key)
 
     def catalog_changed(self, change: CatalogChange) -> None:
-        """The skills are others now. Evidence about those that changed counts less, and nothing is
-        answered locally until a model of the new skills is there."""
+        """The catalog has changed. Labels of changed skills get a lower weight, and the local model
+        does not answer until a new one has been fitted for these skills."""
         before, after = self._described, change.after
-        # Copies, because threads read the old ones.
+        # Copies, because threads may be reading the old ones.
         skills, described = self._skills.copy(), before.copy()
         for name in change.names:
             skills.pop(name, None)
@@ -255,30 +267,30 @@ class Learner:
                 skills[name] = after.get(name)
                 described[name] = self_description(skills[name])
         self._skills, self._described = skills, described
-        if self._changed(before, described, change.names):
+        if self._apply_changes(before, described, change.names):
             self.trainer.restart()
 
-    def _changed(
+    def _apply_changes(
         self, before: Mapping[str, str], after: Mapping[str, str], names: Iterable[str]
     ) -> bool:
-        """Whether some of these skills differ; then evidence about these counts less."""
+        """Whether some of these skills changed. Tells error bound and calibrations of it."""
         changed = {name for name in names if before.get(name) != after.get(name)}
         if not changed:
             return False
         self.bound.catalog_changed(changed)
-        if len(changed) > MANY_CHANGED * max(len(before), 1):
+        if len(changed) > MAX_CHANGED_SHARE * max(len(before), 1):
             self.calibrations.drop()
         return True
 
     def teaches(self, request: Request) -> bool:
-        """Whether a label for this request is kept."""
+        """Whether the answer to this request may become a label."""
         return _depends_on_text_alone(request) and (
             request.scope is None or self._settings.share_scopes
         )
 
     async def correction(self, request: Request) -> tuple[str, ...] | None:
-        """The skills that a person said are right for this very request, here or in a process that
-        shares the evidence; None where nobody did. The caches hold that, too, but they forget."""
+        """The skills that a person named for this very request, in any process that shares the
+        evidence; None where nobody did. The caches hold such answers, too, but only for a time."""
         if not _depends_on_text_alone(request) or not self._store.may_be_corrected(request.text):
             return None
         known = self._skills
@@ -289,7 +301,8 @@ class Learner:
             return None
 
     async def check(self, request: Request, index: SkillIndex) -> EvidenceCheck | None:
-        """What the evidence says; None where the request is not one that it speaks about."""
+        """Whether the local model may answer without the LLM; None where the answer does not depend
+        on the text alone, or where the error bound allows no local answers."""
         if self._settings.max_error == 0 or not _depends_on_text_alone(request):
             return None
         model = self.trainer.model
@@ -316,12 +329,12 @@ class Learner:
     async def answer_without_llm(
         self, request: Request, index: SkillIndex, retrieved: Mapping[str, float], *, fits: float
     ) -> CalibratedAnswer | None:
-        """What the evidence says where no LLM can be asked; None where it says nothing that its
-        own held-out examples bear out.
+        """The local model's answer where no LLM is configured; None where there is no model, or
+        none with a fitted coverage.
 
         Args:
-            retrieved: fused scores of the skills that retrieval ranks highest.
-            fits: its estimate that any of them fits, in [0, 1].
+            retrieved: the fused scores of the skills that retrieval ranks highest.
+            fits: retrieval's probability that some skill fits, in [0, 1].
         """
         model = self.trainer.model
         if model is None or model.coverage is None or not _depends_on_text_alone(request):
@@ -347,15 +360,15 @@ class Learner:
 
     @property
     def evidence_digest(self) -> str:
-        """Digest of the examples that the serving model was fitted on; empty while there is none
-        that could answer without an LLM."""
+        """A digest of the examples that the local model was fitted to; empty while there is no
+        model that may answer without an LLM."""
         model = self.trainer.model
         return "" if model is None or model.coverage is None else model.evidence_digest
 
     def uncovered_skills(self) -> list[str]:
-        """The skills of which the model has too few examples."""
+        """The skills that have too few examples for the local model to cover them."""
         covered = {} if self.trainer.model is None else self.trainer.model.examples_of
-        return [name for name in sorted(self._skills) if covered.get(name, 0) < COVERED]
+        return [name for name in sorted(self._skills) if covered.get(name, 0) < FULLY_COVERED_FROM]
 
     async def learn(
         self,
@@ -365,12 +378,11 @@ class Learner:
         source: Source,
         check: EvidenceCheck | None = None,
     ) -> None:
-        """The LLM said which skills are right for a request. Durable when this returns.
-
-        How the local answer did is noted of every request, its text only of one that ``teaches``.
+        """Learn from an answer of the LLM: whether the local answer was right, and, for a request
+        that ``teaches``, a label. The label is on the disk when this returns.
 
         Raises:
-            StoreError: the label cannot be kept; the answer is not in danger.
+            StoreError: the label cannot be stored.
         """
         names = tuple(sorted(skills))
         if check is not None and check.bound.answer is not None:
@@ -380,7 +392,7 @@ class Learner:
             if self._peers is not None and outcome is not None:
                 self._peers.tell_outcome(outcome)
             elif outcome is not None:
-                self._background.run(self._exchange(outcome))
+                self._background.run(self._exchange_outcome(outcome))
             self._unsaved += 1
             if self._unsaved >= SAVE_EVERY:
                 self._unsaved = 0
@@ -394,18 +406,19 @@ class Learner:
             if self._events.listening:
                 self._events.emit(Learned(request.text, names, source.value))
 
-    async def _exchange(self, outcome: Sequence[Any]) -> None:
-        """Tell the processes that share the evidence file of an outcome, and hear of theirs."""
+    async def _exchange_outcome(self, outcome: Sequence[Any]) -> None:
+        """Share an outcome with the processes that use the same evidence file, and take in
+        theirs."""
         try:
-            told = await in_thread(lambda: self._store.exchange(self.trainer.key(), outcome))
+            outcomes = await in_thread(lambda: self._store.exchange(self.trainer.key(), outcome))
         except (StoreError, ValueError) as error:
             _log.error("outcomes are not exchanged with other processes: %s", error)
             return
-        self.pool(told)
-        self.trainer.note(len(told))  # each came with a label
+        self.pool(outcomes)
+        self.trainer.note(len(outcomes))  # each outcome came with a label in the file
 
     def pool(self, outcomes: Iterable[Sequence[Any]]) -> None:
-        """Take in outcomes that other processes tell of the same local model."""
+        """Take in outcomes of the same local model in other processes."""
         for outcome in outcomes:
             try:
                 self.bound.pool(outcome)
@@ -421,8 +434,8 @@ class Learner:
         scope: str | None,
         recent: Iterable[AnsweredRequest],
     ) -> PastAnswer:
-        """A person said what an earlier answer should have been; the answer that it was. Raises
-        what ``SemanticRouter.feedback`` does."""
+        """Learn from a person's feedback on an earlier answer. Returns that answer, and raises what
+        ``SemanticRouter.feedback`` does."""
         if not isinstance(answer_id, str):
             raise InvalidRequest(f"feedback: the id is a string, not {type(answer_id).__name__}")
         if right is not None and not isinstance(right, bool):
@@ -437,12 +450,12 @@ class Learner:
         known = self._skills
         labels = [Example(answer.text, names, True, Source.FEEDBACK)]
         if right is False and not names:
-            said = await in_thread(lambda: self._store.correction(answer.text, known))
-            labels = [taken_back(answer.text)] if said == () else []
+            correction = await in_thread(lambda: self._store.correction(answer.text, known))
+            labels = [taken_back(answer.text)] if correction == () else []
         elif right is False:
             labels = [Example(answer.text, (name,), False, Source.FEEDBACK) for name in names]
         elif right and answer.was_question:
-            labels = []  # that a question was right says nothing of any skill
+            labels = []  # that it was right to ask back says nothing about any skill
         if answer.teaches:
             await in_thread(lambda: self._store.add_many(labels, catalog=known))
             self.trainer.note(len(labels))
@@ -452,14 +465,14 @@ class Learner:
             )
             if labels and right is not False and self._events.listening:
                 self._events.emit(Learned(answer.text, names, Source.FEEDBACK.value))
-        # After an upgrade the confidence of an earlier answer says something else.
+        # The confidence of an answer of another version may have had another meaning.
         if answer.stage in CALIBRATED and answer.version == self._version:
             was_right = answer_of(names) == answer_of(answer.skills) and right is not False
             await self.calibrations.observe(answer.stage, answer.confidence, right=was_right)
         return answer
 
     async def _share_labels(self, keys: Collection[tuple[str, str]]) -> None:
-        """Tell the other processes of labels that this one has kept."""
+        """Send labels that this process has stored to the others."""
         if self._peers is not None:
             await self._peers.tell_labels(await in_thread(lambda: self._store.labels(keys)))
 
@@ -477,23 +490,24 @@ class Learner:
         self, answer_id: str, scope: str | None, recent: Iterable[AnsweredRequest]
     ) -> PastAnswer:
         found = next((answer for known, answer in recent if known == answer_id), None)
-        if found is None and answer_id.isascii():  # ids are; SQLite takes no lone surrogates
+        if found is None and answer_id.isascii():  # as all ids; SQLite rejects lone surrogates
             found = await in_thread(lambda: self._store.answer(answer_id))
-        if found is None or found.scope != scope:  # one message, which tells nothing of others
+        # The same message for both, so that it reveals nothing about other scopes.
+        if found is None or found.scope != scope:
             of = " without a scope" if scope is None else f" in the scope {scope!r}"
             raise UnknownAnswer(f"feedback: no answer {answer_id!r} is remembered{of}")
         return found
 
     def record_of(self, result: RoutingResult, request: Request, context: str) -> AnsweredRequest:
-        """What feedback on a result, as it is given, needs, and not its trace: thousands are
-        remembered, and full garbage collections look through all of it. Its cache entries are filed
-        under ``context``."""
-        cached = result.from_cache  # its trace is the caches' own
+        """What is needed to take feedback on a result, whose cache context is ``context``. It
+        leaves out the trace, because thousands of records are remembered and every full garbage
+        collection would go through them."""
+        cached = result.from_cache  # then the trace does not say whose confidence it is
         return result.id, PastAnswer(
             text=request.text,
             skills=result.selected_skills,
             context=context,
-            stage=result.stage.value if cached else said_by(result),
+            stage=result.stage.value if cached else confidence_source(result),
             confidence=result.confidence if cached else own_confidence(result),
             teaches=self.teaches(request),
             scope=request.scope,
@@ -502,8 +516,8 @@ class Learner:
         )
 
     async def keep_records(self, recent: Iterable[AnsweredRequest]) -> None:
-        """Let feedback be given on these answers when the router is closed, as far as they can be
-        written: a full disk must keep no router from closing."""
+        """Store records, so that feedback can be given after the router is closed. A failure is
+        only logged, because a full disk must not keep a router from closing."""
         answers = dict(recent)
         try:
             if answers:
@@ -512,14 +526,18 @@ class Learner:
             _log.error("feedback on the latest answers can no longer be given: %s", error)
 
     async def calibrate(self, outcomes: Iterable[tuple[str, str, float, bool]]) -> None:
-        """Take in (row, stage, its own confidence, whether it was right), and keep what is fitted.
-        A row, which is any name of a labelled request over these skills, counts once."""
+        """Fit the calibrations to more outcomes, and store them.
+
+        Args:
+            outcomes: for each: the row, the stage, its own confidence, and whether it was right. A
+                row is any name for a labelled request over these skills; each row counts once.
+        """
         await self.calibrations.take_in(outcomes)
         await self._save()
 
     def status(self) -> dict[str, Any]:
-        """What is known, as plain JSON types. ``others`` are processes over the same skills that
-        had begun before and have accounts of the bound of their own."""
+        """The state of learning, as plain JSON types. ``others`` counts the processes over the same
+        skills that began earlier; each has an account of the error bound of its own."""
         model, report = self.trainer.model, self.trainer.report
         return {
             "examples": {source.value: n for source, n in self._store.counts().items()},
@@ -531,22 +549,22 @@ class Learner:
                 "serves": self._serves(model),
             },
             "last_training": None if report is None else asdict(report),
-            "others": 0 if self._place is None else self._place.number,
+            "others": 0 if self._account is None else self._account.number,
             "bound": {"max_error": self.bound.max_error, **asdict(self.bound.status())},
             "calibrations": self.calibrations.status(),
         }
 
     def _serves(self, model: LocalModel) -> bool:
-        """Whether requests may be answered by the model. With an LLM it must keep within the error
-        bound; without one its examples must be known to cover something."""
+        """Whether the model may answer requests. With an LLM, the error bound must allow some risk;
+        without one, the model must have a fitted coverage."""
         if self.trainer.calibrates:
             return model.coverage is not None
         return self.bound.status().threshold > 0
 
     async def aclose(self) -> None:
-        """Stop training, keep the account, and close the evidence."""
+        """Stop training, save the account, and close the evidence."""
         try:
-            await self._background.aclose()  # first: it tells the trainer of labels
+            await self._background.aclose()  # first, because it may start the trainer
             await self.trainer.aclose()
             await self._save()
             await in_thread(self._drop_old_catalogs)
@@ -554,27 +572,27 @@ class Learner:
             _log.error("what was learnt last is not kept: %s", error)
         finally:
             await in_thread(self._store.close)
-            if self._place is not None:
-                self._place.release()
+            if self._account is not None:
+                self._account.release()
 
     async def _refit(self, fitting: Callable[[], FittedRisk]) -> None:
         self.bound.adopt(await in_thread(fitting))
 
     async def _save(self) -> None:
-        known, place = self._known, self._place
-        if known is None or place is None or not self._taken_up:
+        known, place = self._known_catalog, self._account
+        if known is None or place is None or not self._restored:
             return
         known = replace(known, skills=self._described, used=self._store.now)
         states: dict[str, Any] = {
-            self._own(known, "calibrations"): self.calibrations.to_dict(),
-            self._own(known, "calibrated_rows"): self.calibrations.rows,
+            self._state_name(known, "calibrations"): self.calibrations.to_dict(),
+            self._state_name(known, "calibrated_rows"): self.calibrations.rows,
             known.state: known.to_dict(),
             place.state: self.bound.to_dict(),
         }
         await in_thread(lambda: self._store.keep_states(states))
 
     def _drop_old_catalogs(self) -> None:
-        """In a thread."""
+        """Forget all but the catalogs that were used last. Called in a thread."""
         known = sorted(self._catalogs(), key=lambda one: one.used, reverse=True)
         for one in known[MAX_CATALOGS:]:
             self._store.drop_states(f"/{one.key}")
@@ -582,6 +600,6 @@ class Learner:
 
 
 def _depends_on_text_alone(request: Request) -> bool:
-    """Whether the answer depends on the request's text alone: not on earlier turns, nor on which
-    skills were allowed."""
+    """Whether the answer depends on the text of the request alone, and not on earlier turns or on
+    the available skills."""
     return request.available is None and not request.history

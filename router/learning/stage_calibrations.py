@@ -40,7 +40,7 @@ class StageCalibrations:
 
         Raises KeyError, TypeError, ValueError or AttributeError where it is not of them."""
         states = {} if states is None else states
-        self._of = {stage: Calibration.from_dict(state) for stage, state in states.items()}
+        self._by_stage = {stage: Calibration.from_dict(state) for stage, state in states.items()}
         self._rows = {str(row): None for row in rows}  # oldest first
 
     @property
@@ -50,11 +50,11 @@ class StageCalibrations:
 
     def to_dict(self) -> dict[str, Any]:
         """The calibrations as plain JSON types."""
-        return {stage: calibration.to_dict() for stage, calibration in self._of.items()}
+        return {stage: calibration.to_dict() for stage, calibration in self._by_stage.items()}
 
     def drop(self) -> None:
         """Forget everything that was observed: it does not hold for what answers now."""
-        for calibration in self._of.values():
+        for calibration in self._by_stage.values():
             calibration.drop()
         self._rows.clear()
 
@@ -82,7 +82,7 @@ class StageCalibrations:
         are outcomes. The stage's trace entry then says what its own confidence was."""
         if verdict.calibrated:
             return verdict
-        own, calibration = verdict.confidence, self._of.get(verdict.stage.value)
+        own, calibration = verdict.confidence, self._by_stage.get(verdict.stage.value)
         if calibration is None or calibration.calibrator is None:
             return verdict
         trace = tuple(
@@ -98,18 +98,18 @@ class StageCalibrations:
 
     def status(self) -> dict[str, Any]:
         """What is known of each stage, as plain JSON types."""
-        return {stage: _shown(calibration) for stage, calibration in self._of.items()}
+        return {stage: _shown(calibration) for stage, calibration in self._by_stage.items()}
 
     def _note(self, stage: str, confidence: float, *, right: bool) -> None:
-        self._of.setdefault(stage, Calibration()).observe(confidence, right=right)
+        self._by_stage.setdefault(stage, Calibration()).observe(confidence, right=right)
 
     async def _refit(self) -> None:
-        for calibration in list(self._of.values()):
+        for calibration in list(self._by_stage.values()):
             if calibration.due:
                 calibration.adopt(await in_thread(calibration.fitting()))
 
 
-def said_by(result: RoutingResult) -> str:
+def confidence_source(result: RoutingResult) -> str:
     """Whose confidence an answer's is: the stage's that gave it, a person's (``corrected``), or the
     examples' (``local``), which is calibrated on its own."""
     if any(CORRECTED in entry.evidence for entry in result.trace):

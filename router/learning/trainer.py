@@ -1,8 +1,8 @@
-"""Keeps the local model as good as the evidence allows, off the path of requests.
+"""Fits the local model again when there are enough new labels, without delaying requests.
 
-A new model of all examples is fitted in a thread when there is enough new evidence. It was once
-served only if a model without the newest examples did as well on them as the one before: that cost
-a second fit each time and kept nothing bad away, with false labels among them either.
+A new model of all examples is fitted in a thread and used at once. Earlier, it was used only if a
+model without the newest examples did as well on them as the previous model. This cost a second fit
+each time and did not keep out worse models, not even where labels were false.
 """
 
 from __future__ import annotations
@@ -34,24 +34,25 @@ from router.storage.private_files import FILE_MODE
 _log: Final = logging.getLogger(__name__)
 
 FORMAT: Final = "4"
-"""The format of kept models. Change it when something else is fitted."""
+"""The version of stored models. Change it whenever a model is fitted differently."""
 
 FIRST_EXAMPLES: Final = 2
 GROWTH: Final = 1.2
 MIN_NEW: Final = 5
-"""A fit is due when there are this many new examples, and a fifth more than at the last fit."""
+"""A fit is due after at least this many new examples which also are a fifth of those of the last
+fit."""
 DELAY_SECONDS: Final = 2.0
-"""Pause between the first reason to train and the fit. A process that answers one request ends
-before, and many saves in a row cause one fit."""
-OTHERS_SECONDS: Final = 30.0
-"""How long to wait at most for a fit of another process over the same evidence."""
-OTHERS_POLL_SECONDS: Final = 0.2
-"""How often it is asked whether that has ended."""
+"""The pause before a fit. A process that answers only one request ends before it, and several
+changes in a row cause one fit."""
+MAX_WAIT_FOR_OTHERS_SECONDS: Final = 30.0
+"""The longest wait for another process that fits a model to the same evidence."""
+POLL_SECONDS: Final = 0.2
+"""The pause between two checks whether the other process has finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingReport:
-    """How the last attempt went: whether it brought a new model."""
+    """The result of the last fit: whether there is a new model."""
 
     shipped: bool
 
@@ -60,10 +61,10 @@ class Trainer:
     """Fits local models in the background. Belongs to one event loop.
 
     Attributes:
-        calibrates: whether each model learns which requests its examples cover.
-        model: the latest snapshot; None before the first.
-        current: whether it was fitted for the skills as they are now.
-        report: of the last attempt; None before it.
+        calibrates: whether each model's coverage is fitted, too.
+        model: the latest model; None before the first.
+        current: whether it was fitted for the current skills.
+        report: the result of the last fit; None before it.
     """
 
     def __init__(
@@ -72,73 +73,72 @@ class Trainer:
         store: EvidenceStore,
         examples: Callable[[], Sequence[Example]],
         *,
-        about: Callable[[], str],
+        skills_digest: Callable[[], str],
         calibrates: bool,
         peers: Peers | None = None,
     ) -> None:
         """A trainer without a model.
 
         Args:
-            store: keeps the model for the next start.
-            examples: the labels that count now, oldest first; called in a thread.
-            about: what the skills say of themselves now, as one digest: a kept model of others
-                is not taken up.
-            calibrates: whether each model learns which requests its examples cover; needed where
-                no LLM judges its answers.
-            peers: other processes, of which one fits for all; None where there are none.
+            store: stores the model for the next start.
+            examples: returns the examples to fit to, oldest first; called in a thread.
+            skills_digest: returns a digest of the current skills' descriptions. A stored model of
+                other descriptions is not used.
+            calibrates: whether to fit each model's coverage, which is needed without an LLM.
+            peers: the other processes of a cluster, of which one fits for all; None without one.
         """
         self._encoder = encoder
         self._store = store
         self._examples = examples
-        self._about = about
+        self._skills_digest = skills_digest
         self.calibrates = calibrates
         self._peers = peers
         self.model: LocalModel | None = None
         self.current = False
         self.report: TrainingReport | None = None
         self._vectors: dict[str, NDArray[np.float32]] = {}
-        self._new = 0
-        self._stale = False
-        self._use_all = False
-        self._versions = 0
-        self._no_delay = asyncio.Event()
+        self._new_labels = 0
+        self._skills_changed = False
+        self._fit_on_any_change = False
+        self._last_version = 0
+        self._skip_delay = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Take up the model that was kept for these skills, and see in the background whether there
-        is more to learn by now."""
-        self.model = await in_thread(self._kept)
+        """Use the model that is stored for these skills, and check in the background whether there
+        are newer examples."""
+        self.model = await in_thread(self._stored_model)
         self.current = self.model is not None
-        self._use_all = True
-        self._begin()
+        self._fit_on_any_change = True
+        self._start_training()
 
     def note(self, labels: int = 1) -> None:
-        """Count new labels; a fit begins when there are enough."""
-        self._new += labels
-        if self._new >= due(self.model):
-            self._begin()
+        """Count new labels, and start a fit when there are enough."""
+        self._new_labels += labels
+        if self._new_labels >= labels_until_fit(self.model):
+            self._start_training()
 
     def restart(self) -> None:
-        """The skills are others now; a model over what is left is fitted."""
+        """The skills have changed: fit a model for the new ones."""
         self.current = False
-        self._stale = True
-        self._begin()
+        self._skills_changed = True
+        self._start_training()
 
-    def _begin(self) -> None:
+    def _start_training(self) -> None:
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._train(), name="router-trainer")
             self._running.add_done_callback(partial(tell_failure, _log))
 
     async def trained(self) -> None:
-        """Wait until the model is of all the evidence that there is now."""
-        self._use_all = True
-        self._begin()
-        self._no_delay.set()
+        """Wait until the model is fitted to all the examples that there are now."""
+        self._fit_on_any_change = True
+        self._start_training()
+        self._skip_delay.set()
         while self._running is not None and not self._running.done():
             await asyncio.wait([self._running])
 
     async def aclose(self) -> None:
-        """Stop; a fit under way is waited for and dropped."""
+        """Stop. Waits for a fit under way, whose model is not used."""
         if self._running is not None and not self._running.done():
             self._running.cancel()
             await asyncio.wait([self._running])
@@ -146,12 +146,12 @@ class Trainer:
     async def _train(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(DELAY_SECONDS):
-                await self._no_delay.wait()
-        self._no_delay.clear()
+                await self._skip_delay.wait()
+        self._skip_delay.clear()
         while True:
-            self._stale = False
-            new, self._new = self._new, 0
-            use_all, self._use_all = self._use_all, False
+            self._skills_changed = False
+            new, self._new_labels = self._new_labels, 0
+            fit_on_any_change, self._fit_on_any_change = self._fit_on_any_change, False
             previous = self.model if self.current else None
             fitted: tuple[LocalModel | None, TrainingReport | None]
             try:
@@ -159,45 +159,45 @@ class Trainer:
                 if self._peers is not None and not await self._peers.may_fit(key):
                     fitted = await self._published(previous, key), None
                 else:
-                    fitted = await self._fitted(previous, new, use_all)
+                    fitted = await self._fit_in_turn(previous, new, fit_on_any_change)
                     if self._peers is not None and fitted[0] not in (None, previous):
                         await self._peers.publish(key, fitted[0].to_bytes())
             except (EncoderError, StoreError) as error:
                 _log.warning("not trained: %s", error)
                 return
-            if self._stale:  # the skills changed meanwhile
-                self._use_all |= use_all
+            if self._skills_changed:  # during the fit: its model is of the old skills
+                self._fit_on_any_change |= fit_on_any_change
                 continue
             self.model, report = fitted
             self.current = self._peers is None or self.model is not None
             self.report = report or self.report
-            if not self._use_all:
+            if not self._fit_on_any_change:
                 return
 
-    async def _fitted(
-        self, previous: LocalModel | None, new: int, use_all: bool
+    async def _fit_in_turn(
+        self, previous: LocalModel | None, new: int, fit_on_any_change: bool
     ) -> tuple[LocalModel | None, TrainingReport | None]:
-        """See ``_fit``. Processes that share the evidence fit one after the other, and take up what
-        was fitted."""
+        """See ``_fit``. Processes that share the evidence file take turns, and use each other's
+        models."""
         clock = asyncio.get_running_loop().time
-        until = clock() + OTHERS_SECONDS
+        until = clock() + MAX_WAIT_FOR_OTHERS_SECONDS
         while True:
             try:
                 return await in_thread(
-                    lambda: self._fit(previous, new, use_all, waits=clock() < until)
+                    lambda: self._fit(previous, new, fit_on_any_change, waits=clock() < until)
                 )
-            except Timeout:  # no thread waits, and closing need not
-                await asyncio.sleep(OTHERS_POLL_SECONDS)
+            except Timeout:  # wait here, not in a thread, so that closing can cancel it
+                await asyncio.sleep(POLL_SECONDS)
 
     def _fit(
-        self, previous: LocalModel | None, new: int, use_all: bool, *, waits: bool
+        self, previous: LocalModel | None, new: int, fit_on_any_change: bool, *, waits: bool
     ) -> tuple[LocalModel | None, TrainingReport | None]:
-        """The model to serve, and how the fit of a new one went; None when none was due. With
-        ``use_all``, one is due as soon as anything has changed. In a thread, which no other
-        one joins.
+        """The model to use, and the result of the fit; None where no fit was due. With
+        ``fit_on_any_change``, a fit is due as soon as any example has changed. Called in a thread,
+        one call at a time.
 
         Raises:
-            Timeout: another process fits, and this one ``waits``.
+            Timeout: another process is fitting, and this one ``waits``; else both fit.
         """
         lock = FileLock(self._store.folder / "fitting.lock", mode=FILE_MODE)
         try:
@@ -206,33 +206,36 @@ class Trainer:
             if waits and isinstance(error, Timeout):
                 raise
         try:
-            return self._fit_or_take_up(previous, new, use_all)
+            return self._fit_or_reuse(previous, new, fit_on_any_change)
         finally:
             lock.release()
 
-    def _fit_or_take_up(
-        self, previous: LocalModel | None, new: int, use_all: bool
+    def _fit_or_reuse(
+        self, previous: LocalModel | None, new: int, fit_on_any_change: bool
     ) -> tuple[LocalModel | None, TrainingReport | None]:
         key = self.key()
-        kept = self._kept()
-        if kept is not None and (
+        stored = self._stored_model()
+        if stored is not None and (
             previous is None
             or (
-                kept.evidence_digest != previous.evidence_digest
-                and kept.examples >= previous.examples
+                stored.evidence_digest != previous.evidence_digest
+                and stored.examples >= previous.examples
             )
         ):
-            previous, new = kept, 0
+            previous, new = stored, 0
         examples = [example for example in self._examples() if example.right]
         digest = _digest(examples)
         if previous is not None:
-            new = max(new, abs(len(examples) - previous.examples))  # full evidence grows no more
-            if previous.evidence_digest == digest or not (use_all or new >= due(previous)):
+            # Where the store is full, new labels replace old ones and the number stays the same.
+            new = max(new, abs(len(examples) - previous.examples))
+            if previous.evidence_digest == digest or not (
+                fit_on_any_change or new >= labels_until_fit(previous)
+            ):
                 return previous, None
         vectors = self._encoded(examples)
-        self._versions += 1
+        self._last_version += 1
         with one_matrix_thread():
-            model = LocalModel.fit(examples, vectors, version=self._versions)
+            model = LocalModel.fit(examples, vectors, version=self._last_version)
             if model is None:
                 return None, TrainingReport(shipped=False)
             if self.calibrates:
@@ -241,12 +244,12 @@ class Trainer:
                     texts, [answer_of(e.skills) for e in examples], vectors
                 )
         model.evidence_digest = digest
-        if key == self.key():  # else it may be of the skills before, or after
-            self._keep(model)
+        if key == self.key():  # else the skills have changed since the examples were read
+            self._store_model(model)
         return model, TrainingReport(shipped=True)
 
     async def take_published(self) -> None:
-        """Another process has published a model: serve it, if it is for these skills."""
+        """Another process has published a model: use it if it is for these skills."""
         if self._peers is not None and (self._running is None or self._running.done()):
             key = await in_thread(self.key)
             if not await self._peers.may_fit(key):
@@ -254,14 +257,14 @@ class Trainer:
                 self.current = self.model is not None
 
     async def _published(self, previous: LocalModel | None, key: str) -> LocalModel | None:
-        """The newest model of the process that fits; ``previous`` where there is none."""
+        """The newest model that another process has published; ``previous`` where there is none."""
         data = None if self._peers is None else await self._peers.published(key)
         if data is None:
             return previous
         try:
             dimension = await in_thread(self._dimension)
-            self._versions += 1
-            model = LocalModel.from_bytes(data, version=self._versions, dimension=dimension)
+            self._last_version += 1
+            model = LocalModel.from_bytes(data, version=self._last_version, dimension=dimension)
         except (ValueError, EncoderError) as error:
             _log.warning("a model of another process is not taken up: %s", error)
             return previous
@@ -272,36 +275,37 @@ class Trainer:
         )
 
     def _dimension(self) -> int:
-        """In a thread: of the encoder's vectors."""
+        """The dimension of the encoder's vectors. Called in a thread."""
         for known in self._vectors.values():
             return len(known)
         return int(encode_requests(self._encoder, ["any"])[0].vectors.shape[1])
 
     def key(self) -> str:
-        """In a thread: digest of what a model depends on besides the labels."""
-        said = (FORMAT, self._encoder.identity, self._about(), str(self.calibrates))
-        return hashlib.sha256("\0".join(said).encode()).hexdigest()
+        """The key of stored models: a digest of what a model depends on besides the labels. Called
+        in a thread."""
+        parts = (FORMAT, self._encoder.identity, self._skills_digest(), str(self.calibrates))
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
-    def _kept(self) -> LocalModel | None:
-        """The model that was kept for these skills and this encoder."""
+    def _stored_model(self) -> LocalModel | None:
+        """The model that is stored for these skills and this encoder; None without one."""
         try:
             data = self._store.model(self.key())
             if data is None:
                 return None
-            self._versions += 1
-            return LocalModel.from_bytes(data, version=self._versions)
+            self._last_version += 1
+            return LocalModel.from_bytes(data, version=self._last_version)
         except (StoreError, ValueError) as error:
             _log.warning("a kept model is not taken up: %s", error)
             return None
 
-    def _keep(self, model: LocalModel) -> None:
+    def _store_model(self, model: LocalModel) -> None:
         try:
             self._store.keep_model(self.key(), model.to_bytes())
         except StoreError as error:
             _log.warning("a model is not kept for the next start: %s", error)
 
     def _encoded(self, examples: Sequence[Example]) -> NDArray[np.float32]:
-        """Vectors of the texts; only new ones are encoded."""
+        """The vectors of the examples; only new texts are encoded."""
         texts = [example.text for example in examples]
         missing = list(dict.fromkeys(text for text in texts if text not in self._vectors))
         if missing:
@@ -318,8 +322,8 @@ def _digest(examples: Sequence[Example]) -> str:
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
-def due(model: LocalModel | None) -> float:
-    """How many new examples are enough for another fit."""
+def labels_until_fit(model: LocalModel | None) -> float:
+    """The number of new examples after which another fit is due."""
     if model is None:
         return FIRST_EXAMPLES
     return max(MIN_NEW, (GROWTH - 1) * model.examples)

@@ -1,8 +1,8 @@
-"""A skill as retrieval sees it: six text fields, each a bag of stems.
+"""The document of a skill for retrieval: six text fields, each a bag of stems, and its examples.
 
-The body matters as much as the description: many requests name a symptom or a tool that only the
-instructions mention. Code counts less than prose, and a section that says when to use the skill
-counts again as a field of its own.
+The body matters as much as the description, because many requests name a symptom or a tool that
+only the instructions mention. Code counts less than prose. A section that says when to use the
+skill is also a field of its own, so its words count twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T", bound=np.generic)
 FIELDS: Final = ("name", "hints", "description", "prose", "code", "when")
 
 MAX_BODY_CHARACTERS: Final = 20_000
-"""What is read of a body; the format asks for under 5,000 tokens."""
+"""At most this much of a body is read; the skill format asks for under 5,000 tokens."""
 
 MAX_SECTION_CHARACTERS: Final = 1_500
 
@@ -46,8 +46,8 @@ _WHEN: Final = re.compile(
 
 
 def indexed_words(text: str) -> dict[str, int]:
-    """The content words of a text as a skill is indexed, with their counts: an identifier counts
-    whole and in its parts, so that "FlatList" is found by "flatlist" and by "list"."""
+    """The content words of a skill's text, with their counts. An identifier counts whole and in
+    parts, so that "FlatList" is found by "flatlist" and by "list"."""
     parts = [part for name in _CAMEL_CASE.findall(text) for part in _CAMEL.split(name)]
     counted = Counter(tokens(text))
     counted.update(tokens(" ".join(parts)))
@@ -61,10 +61,10 @@ class SkillDocument:
     Attributes:
         name: the skill's name.
         fields: for each of ``FIELDS`` the stems with their counts.
-        words: every different word, unstemmed, for the spelling index.
-        examples: requests that the skill should serve, of its author and of its enrichment; each
+        words: every different word, not stemmed, for the spelling index.
+        examples: requests that the skill should serve, by its author and from its enrichment, each
             once.
-        phrases: how they are worded, see ``profile_of``.
+        phrases: the phrase profiles of the examples, see ``profile_of``.
         head: one text that says what the skill is for, for the encoder.
         body: the instructions, cut, for the encoder.
         digest: of ``head`` and ``body``: an equal digest means an equal vector.
@@ -81,8 +81,8 @@ class SkillDocument:
 
     @classmethod
     def of(cls, skill: SkillManifest, *, kept: bytes | None = None) -> SkillDocument:
-        """The document of a skill. What ``analysis`` gave for the same texts, which saves reading
-        them again, is ``kept``."""
+        """The document of a skill. ``kept`` is the stored ``analysis`` of the same texts, which
+        then need not be analysed again."""
         title, hints, _, body = _texts(skill)
         head = f"{title}. {skill.description} {hints}".rstrip()
         digest = hashlib.sha256(f"{head}\0{body}".encode("utf-8", "replace")).hexdigest()
@@ -92,7 +92,7 @@ class SkillDocument:
 
     @property
     def analysis(self) -> bytes:
-        """Fields, words and phrases in a form that can be kept."""
+        """Fields, words and phrases as bytes to store."""
         kept = {
             "fields": self.fields,
             "words": sorted(self.words),
@@ -103,17 +103,16 @@ class SkillDocument:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The step from one index to the next. Each part of an index takes over what it knows of the
-    skills that stay, and reads the documents of the others only, which nobody keeps.
+    """The difference between one index and the next. Each part of an index keeps its data of the
+    unchanged skills, and reads the documents of the others. Documents are not kept afterwards.
 
     Attributes:
-        kept: for each skill after the step, in the order of their names, its place before it; -1
-            for one that was not there.
-        added: the documents of these, in the same order.
-        removed: the documents of the skills that are there no more. A skill that has changed is
-            among both.
-        more: whether other steps follow before anybody looks into the index. What only a look needs
-            may wait until the last step.
+        kept: for each skill of the new index, in the order of names, its place in the old one; -1
+            for a new or changed skill.
+        added: the documents of the new and changed skills, in the same order.
+        removed: the documents of the removed and changed skills, as they were.
+        more: whether other edits follow before the index is used. Work that only a search needs may
+            then wait for the last edit.
     """
 
     kept: NDArray[np.intp]
@@ -123,11 +122,12 @@ class Edit:
 
     @property
     def places(self) -> NDArray[np.intp]:
-        """Where the added ones stand after the step."""
+        """The places of the added skills in the new index."""
         return np.flatnonzero(self.kept < 0)
 
     def carried(self, before: NDArray[T], added: NDArray[T]) -> NDArray[T]:
-        """The next table of one row a skill, from the one before and the rows of the added."""
+        """The new table with one row for each skill, from the old table and the rows of
+        ``added``."""
         if len(added) == len(self.kept):
             return added
         table = before.take(self.kept, axis=0, mode="wrap")  # -1 takes the last row: replaced below
@@ -137,14 +137,15 @@ class Edit:
 
 
 def analysis_key(skill: SkillManifest) -> str:
-    """Digest of all that the analysis of a skill depends on, this program's own rules included."""
+    """The key of a skill's stored analysis: a digest of its texts and of the code that reads
+    them."""
     texts = "\0".join(map(repr, (generation(), *_texts(skill), *examples_of(skill))))
     return "analysis/" + hashlib.sha256(texts.encode("utf-8", "replace")).hexdigest()
 
 
 @cache
 def generation() -> str:
-    """Digest of the code that reads texts, so that nothing is kept that other code has made."""
+    """A digest of the code that analyses texts, so that the analyses of older code are not used."""
     modules = (stems_of.__module__, profile_of.__module__, __name__)
     code = "".join(inspect.getsource(sys.modules[name]) for name in modules)
     return hashlib.sha256(f"{Stemmer.version()}\0{code}".encode()).hexdigest()
@@ -158,7 +159,7 @@ def _texts(skill: SkillManifest) -> tuple[str, str, str, str]:
 
 
 def examples_of(skill: SkillManifest) -> tuple[str, ...]:
-    """Requests that the skill serves, its author's before those that an LLM has written."""
+    """The examples of a skill: its author's first, then those that an LLM has written."""
     written = () if skill.enrichment is None else skill.enrichment.requests
     return tuple(dict.fromkeys((*skill.examples, *written)))
 
@@ -168,7 +169,7 @@ _Analysis = tuple[tuple[Mapping[str, int], ...], frozenset[str], bytes]
 
 
 def _read(kept: bytes) -> _Analysis:
-    """What ``analysis`` has written.
+    """Read a stored ``analysis``.
 
     Raises:
         ValueError: it is damaged.
@@ -187,7 +188,7 @@ def _read(kept: bytes) -> _Analysis:
 
 
 def _analysed(skill: SkillManifest) -> _Analysis:
-    """The stems of each field with their counts, every word, and how the examples are worded."""
+    """The stems of each field with their counts, every word, and the phrase profiles."""
     title, hints, description, body = _texts(skill)
     prose = _FENCE.sub("\n", body)
     code = "\n".join(match.group() for match in _FENCE.finditer(body))
@@ -198,8 +199,7 @@ def _analysed(skill: SkillManifest) -> _Analysis:
 
 
 def _by_stem(counted: Mapping[str, int]) -> dict[str, int]:
-    """The counts of words, as counts of their stems: most words come several times, and each is
-    stemmed once."""
+    """The counts of the stems, from the counts of the words."""
     found: dict[str, int] = {}
     for root, count in zip(stems_of(counted), counted.values(), strict=True):
         found[root] = found.get(root, 0) + count

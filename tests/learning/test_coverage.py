@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from router.learning.coverage import (
-    COVERED,
-    LEAST_WEIGHT,
+    FULLY_COVERED_FROM,
     MIN_EXAMPLES,
+    MIN_WEIGHT,
     RETRIEVAL_WEIGHT,
     ExampleCoverage,
     uncovered_share,
@@ -74,7 +74,7 @@ def test_retrieval_counts_less_the_more_examples_there_are() -> None:
     many = ExampleCoverage.fit(texts * 4, labels * 4, np.tile(vectors, (4, 1)))
     assert few is not None and many is not None
     assert few.weight == pytest.approx(RETRIEVAL_WEIGHT / math.sqrt(PER_TOPIC))
-    assert many.weight == LEAST_WEIGHT
+    assert many.weight == MIN_WEIGHT
 
 
 @given(
@@ -147,7 +147,9 @@ def test_where_retrieval_finds_nothing_it_says_nothing(fitted: ExampleCoverage) 
 
 
 def test_the_uncovered_share_is_the_part_of_what_was_found_without_examples() -> None:
-    assert uncovered_share({"a": 0.5, "b": 0.5}, {"a": COVERED}) == pytest.approx(0.5)
-    assert uncovered_share({"a": 0.5, "b": 0.5}, {"a": COVERED, "b": 2}) == pytest.approx(0.3)
+    assert uncovered_share({"a": 0.5, "b": 0.5}, {"a": FULLY_COVERED_FROM}) == pytest.approx(0.5)
+    assert uncovered_share(
+        {"a": 0.5, "b": 0.5}, {"a": FULLY_COVERED_FROM, "b": 2}
+    ) == pytest.approx(0.3)
     better = uncovered_share({"a": 0.2, "b": 0.9}, {"a": 100})
     assert better == pytest.approx(1 / (1 + math.exp(-4 * 0.7)))

@@ -23,7 +23,7 @@ from router.concurrency.tasks import give_way
 from router.learning.evidence import EvidenceStore, Example, Source, evidence_file
 from router.learning.local import LocalModel
 from router.learning.peers import Label
-from router.learning.trainer import OTHERS_SECONDS, Trainer
+from router.learning.trainer import MAX_WAIT_FOR_OTHERS_SECONDS, Trainer
 
 
 async def test_a_label_that_changed_is_learnt_where_all_evidence_is_wanted(tmp_path: Path) -> None:
@@ -78,12 +78,12 @@ async def test_a_trainer_that_waits_for_another_process_closes_at_once_and_holds
 ) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
     store = EvidenceStore(evidence_file(tmp_path), clock=lambda: 0.0)
-    trainer = Trainer(bundled_encoder(), store, list, about=str, calibrates=True)
+    trainer = Trainer(bundled_encoder(), store, list, skills_digest=str, calibrates=True)
     with FileLock(tmp_path / "fitting.lock"):
         training = asyncio.create_task(trainer.trained())
         for _ in range(3):
             await give_way()  # it asks for its turn meanwhile
-        async with asyncio.timeout(OTHERS_SECONDS / 2):
+        async with asyncio.timeout(MAX_WAIT_FOR_OTHERS_SECONDS / 2):
             await asyncio.to_thread(store.counts)
             await trainer.aclose()
             await training
@@ -102,7 +102,9 @@ async def test_a_model_is_not_kept_for_skills_that_changed_while_it_was_fitted(
         return examples
 
     store = EvidenceStore(evidence_file(tmp_path), clock=lambda: 0.0)
-    trainer = Trainer(bundled_encoder(), store, read, about=lambda: about[0], calibrates=True)
+    trainer = Trainer(
+        bundled_encoder(), store, read, skills_digest=lambda: about[0], calibrates=True
+    )
     await trainer.trained()
     assert trainer.model is not None
     assert store.model(trainer.key()) is None
@@ -117,7 +119,7 @@ async def test_a_failure_that_nobody_expects_is_told_in_a_line_with_its_place(
         raise KeyError("label")
 
     store = EvidenceStore(evidence_file(tmp_path), clock=lambda: 0.0)
-    trainer = Trainer(bundled_encoder(), store, lost, about=str, calibrates=True)
+    trainer = Trainer(bundled_encoder(), store, lost, skills_digest=str, calibrates=True)
     await trainer.trained()
     assert re.fullmatch(
         r"in the background: KeyError: 'label' \(test_trainer\.py, line \d+, in lost\)",
@@ -183,7 +185,7 @@ async def test_a_published_model_serves_where_it_is_of_the_encoders_dimension(
         bundled_encoder(),
         store,
         list,
-        about=str,
+        skills_digest=str,
         calibrates=True,
         peers=OtherFits(fitted.to_bytes()),
     )
