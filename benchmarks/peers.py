@@ -123,7 +123,7 @@ def local_model(data: Intents, encoder: Remembering) -> Callable[[str], tuple[st
 
     def answer(text: str) -> tuple[str, float]:
         found = model.answer(text, encoder.encode([text])[0])
-        return found.answer, found.signals.score
+        return found.answer, found.signals.energy
 
     return answer
 

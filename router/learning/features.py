@@ -1,15 +1,14 @@
-"""What a head reads of a request beside its vector: the words themselves, hashed.
+"""The features of the head's regression: the encoder's vector and the hashed words of a request.
 
-An encoder says what a text is about; which words it uses is lost in it, and labelled examples make
-words worth knowing. So the stems of a text, its pairs of neighbouring stems, and its words' four-
-letter sequences (which survive a typo, and inflection in languages without a stemmer) are hashed
-into one block of fixed size. Nothing in it depends on the examples, not even a term's weight, so a
-row computed once stays right, and a head can be fitted further on new examples. Document
-frequencies were worth no more in cross-validation than the one fixed rule: a lower weight for
+A vector represents what a text is about, but not which words it uses, and with labelled examples
+the words help. So the stems of a text, its pairs of neighbouring stems, and the four-letter
+sequences of its words (which survive typos, and inflection in languages without a stemmer) are
+hashed into one block of fixed size. The weights of terms do not depend on the examples: in
+cross-validation, document frequencies were no better than one fixed rule, a lower weight for
 English function words.
 
-Each term goes to the bucket that its CRC-32 names, with a sign from another bit, so that terms that
-share a bucket cancel on average: feature hashing, Weinberger et al. (ICML 2009).
+The bucket of a term comes from its CRC-32, and its sign from another bit, so that terms that share
+a bucket cancel out on average: feature hashing, Weinberger et al. (ICML 2009).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ VECTOR_SHARE: Final = 1.0
 STEM_SHARE: Final = 0.3
 PAIR_SHARE: Final = 0.2
 LETTER_SHARE: Final = 0.2
-"""Squared length of each part of a row, relative to the others; cross-validated."""
+"""The squared length of each part of a row, relative to the others; cross-validated."""
 _TOTAL: Final = VECTOR_SHARE + STEM_SHARE + PAIR_SHARE + LETTER_SHARE
 
 FUNCTION_WORD_WEIGHT: Final = 0.5
@@ -42,8 +41,8 @@ class Terms(NamedTuple):
     """The terms of a text: stems, pairs of neighbouring stems, letter sequences.
 
     Attributes:
-        codes: the hash of each.
-        values: what each weighs in the text's row, above 0.
+        codes: the hash of each term.
+        values: the weight of each term in the text's row, above 0.
     """
 
     codes: NDArray[np.int64]
@@ -69,7 +68,8 @@ class Terms(NamedTuple):
         return cls(codes, np.array(weights, dtype=np.float32))
 
     def hashed(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The hashed part of the text's row: buckets, which may repeat, and what to add to each."""
+        """The hashed part of the text's row: the buckets, which may repeat, and what to add to
+        each."""
         return self.codes % BUCKETS, np.where(self.codes >> 31, self.values, -self.values)
 
 

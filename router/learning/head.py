@@ -1,31 +1,34 @@
-"""The head: from a request to one score for every answer that the examples name.
+"""The classification head of the local model: one score for every answer that the examples name.
 
-Three parts add up. Softmax regression over the encoder's vector and the hashed words generalises:
-on few examples of each of many answers it was better than ridge regression, one-against-rest
-losses, discriminant analysis and class means. The nearest example of each answer remembers: it
-helps where an answer is many things (a tool with a thousand uses), and tells requests that nothing
-known is like. Counts of words, one for each (``words.py``), know the rare ones. Answers with fewer
-than FEW examples are lifted, because of a rare answer the regression mostly learns that it is rare:
-logit adjustment, Menon et al. (ICLR 2021). The score of answer c, which n_c examples name, for a
-request with features x and vector v is
+The score is the sum of three parts and a correction:
+
+* Softmax regression over the encoder's vector and hashed words, which generalises. With few
+  examples for each of many answers it was better than ridge regression, one-against-rest losses,
+  discriminant analysis and class means.
+* The cosine to the nearest example of the answer. It helps where an answer has many different uses,
+  and shows which requests are unlike any example.
+* Counts of single words (``words.py``), from which rare words are learnt.
+* A correction for answers with few examples. Of a rare answer the regression mostly learns that it
+  is rare: logit adjustment, Menon et al. (ICLR 2021).
+
+The score of answer c, which n_c examples name, for a request with features x and vector v is
 
     x W_c + b_c + NEAREST_WEIGHT * (max over examples e of c of cosine(v, e) - 1)
-        + WORDS_WEIGHT * (what its words say for c) + log(r_c),
+        + WORDS_WEIGHT * (the score of its words for c) + log(r_c),
 
-with the rarities r_c proportional to 1 / min(n_c, FEW), and 1 on average.
+with r_c proportional to 1 / min(n_c, MAX_RARE_COUNT), and 1 on average.
 
-The regression is fitted by stochastic gradient descent, for a number of steps that hardly grows
-with the examples: about a second for 8,000 of them, and no solver. That it stops early is also most
-of its regularisation. The order of the examples is shuffled by a fixed seed, so equal input gives
-equal weights. With rows x centred on their mean, one-hot answers y and example weights w, a step on
-a batch B is
+The regression is fitted by stochastic gradient descent. The number of steps hardly grows with the
+number of examples: a fit takes about a second for 8,000 of them. Stopping early is also most of the
+regularisation. The examples are shuffled with a fixed seed, so equal input gives equal weights.
+With rows x centred on their mean, one-hot answers y and example weights w, a step on a batch B is
 
     p = softmax(x W + b)
     D <- MOMENTUM D - rate (mean over B of w x (p - y) + L2 W)
     W <- W + D
 
-and likewise for b, with the constant BIAS_RATE in the place of x and no L2. The rate falls from
-RATE to 0 in a line.
+and likewise for b, with the constant BIAS_RATE in place of x and without L2. The rate falls
+linearly from RATE to 0.
 """
 
 from __future__ import annotations
@@ -44,34 +47,36 @@ from router.retrieval.contrast import softmax
 NEAREST_WEIGHT: Final = 3.0
 WORDS_WEIGHT: Final = 2.0
 MAX_NEAREST: Final = 4_096
-"""Examples kept for the look at the nearest (unless there are more answers); some 0.1 ms."""
-FEW: Final = 30
+"""The number of examples that are kept to find the nearest (or the number of answers, if larger).
+The search takes some 0.1 ms."""
+MAX_RARE_COUNT: Final = 30
 
 STEPS: Final = 500
 PASSES: Final = 5
-"""Over the examples at least, where that is more than ``STEPS``."""
+"""At least this many passes over the examples, where that is more than ``STEPS``."""
 BATCH: Final = 128
 RATE: Final = 20.0
-"""High for rows of length 1, since once they are centred no direction holds much of it."""
+"""High for rows of length 1: once they are centred, each direction holds little of that length."""
 MOMENTUM: Final = 0.9
 L2: Final = 1e-5
 BIAS_RATE: Final = 0.01
-"""How much less the bias follows than a weight does, so that frequent answers gain little by it."""
+"""The bias learns slower than the weights by this factor, so that frequent answers gain little."""
 SEED: Final = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Scores for every answer that the examples name. Immutable, and safe to share.
+    """The scores of every answer that the examples name. Immutable, and safe to share.
 
     Attributes:
         classes: the answers, sorted.
-        weights: shape (dimension of the vectors + ``features.BUCKETS``, classes).
-        bias: shape (classes,); with the logarithms of the rarities.
-        examples: vectors of examples, those of one answer together, in the order of ``classes``;
-            at least one of each.
+        weights: of the regression; shape (dimension of the vectors + ``features.BUCKETS``,
+        classes).
+        bias: of the regression, with log(r_c) added; shape (classes,).
+        examples: the vectors of examples, grouped by answer in the order of ``classes``; at least
+            one for each.
         starts: where the examples of each answer start, shape (classes,).
-        words: what the words of a request say for each answer.
+        words: the word counts of the answers.
     """
 
     classes: tuple[str, ...]
@@ -90,46 +95,48 @@ class Head:
         *,
         weights: Sequence[float] | None = None,
     ) -> Self:
-        """The head of labelled examples. Meant for a thread: it takes up to some seconds.
+        """Fit a head to labelled examples. Call it in a thread, because it may take seconds.
 
-        There is no way to start from an earlier head: that was a few times faster and always
-        worse, by up to two points, for it stays with what the oldest examples made likely.
+        A fit never starts from an earlier head. This was a few times faster and always worse, by up
+        to two points, because the new head stayed near to what the oldest examples had taught.
 
         Args:
             texts: the requests, oldest first, at least one.
             vectors: of the texts, shape (len(texts), dimension), unit length.
-            weights: how much each example counts in the regression beside the others, above 0;
-                None means that all count the same.
+            weights: the weight of each example, above 0; None means that all have the same.
         """
         classes = tuple(sorted(set(labels)))
         place = {name: number for number, name in enumerate(classes)}
-        answers = np.array([place[label] for label in labels], dtype=np.intp)
-        counts = np.ones(len(answers)) if weights is None else np.asarray(weights)
-        counts = counts / counts.mean()  # evidence that has aged as a whole teaches no less
+        targets = np.array([place[label] for label in labels], dtype=np.intp)
+        example_weights = np.ones(len(targets)) if weights is None else np.asarray(weights)
+        # Where all labels have a lower weight, they shall teach as much as before.
+        example_weights = example_weights / example_weights.mean()
         found = terms_of(texts)
-        words = WordCounts.of(found, answers, counts)
+        words = WordCounts.of(found, targets, example_weights)
         features = rows(found, vectors)
         mean = features.mean(axis=0)
         features -= mean
-        matrix, bias = _descended(features, answers, counts.astype(np.float32), len(classes))
-        rarity = 1 / np.minimum(np.bincount(answers), FEW)
+        matrix, bias = _fit_regression(
+            features, targets, example_weights.astype(np.float32), len(classes)
+        )
+        rarity = 1 / np.minimum(np.bincount(targets), MAX_RARE_COUNT)
         bias += np.log(rarity / rarity.mean()) - mean @ matrix
-        kept = _newest(answers, max(MAX_NEAREST, len(classes)))
-        kept = kept[np.argsort(answers[kept], kind="stable")]
-        starts = np.searchsorted(answers[kept], np.arange(len(classes)))
-        examples = vectors[kept].astype(np.float32)
+        chosen = _newest(targets, max(MAX_NEAREST, len(classes)))
+        chosen = chosen[np.argsort(targets[chosen], kind="stable")]
+        starts = np.searchsorted(targets[chosen], np.arange(len(classes)))
+        examples = vectors[chosen].astype(np.float32)
         for array in (matrix, bias, examples, starts, *words):
             array.flags.writeable = False
         return cls(classes, matrix, bias, examples, starts, words)
 
-    def look(
+    def score_one(
         self, text: str, vector: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What there is to know about one request; its vector has unit length.
+        """Score all answers to one request, whose vector has unit length.
 
         Returns:
-            The score of every answer, shape (classes,): logits, as far as a softmax over them
-            gives probabilities. And the cosine to the nearest example of each, likewise.
+            The score of every answer, and the cosine to the nearest example of each, both of shape
+            (classes,). The scores are logits.
         """
         dimension = len(vector)
         terms = Terms.of(text)
@@ -143,59 +150,59 @@ class Head:
         return scores, nearest
 
     def scores(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The scores of many requests, shape (len(texts), classes); see ``look``. Their vectors
-        have the shape (len(texts), dimension)."""
+        """The scores of many requests, shape (len(texts), classes); see ``score_one``. Their
+        vectors have the shape (len(texts), dimension)."""
         table = np.empty((len(texts), len(self.classes)), dtype=np.float32)
         for row, text, vector in zip(table, texts, vectors, strict=True):
-            row[:], _ = self.look(text, vector)
+            row[:], _ = self.score_one(text, vector)
         return table
 
 
 def energy(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    """How much of what the examples are about is in a request: log sum exp of its scores, of shape
-    (..., classes). Low for a request that is out of scope. Liu et al. (NeurIPS 2020)."""
+    """The energy of requests: log sum exp of their scores, which have the shape (..., classes). It
+    is low for a request that is unlike all examples. Liu et al. (NeurIPS 2020)."""
     return np.asarray(np.logaddexp.reduce(scores, axis=-1))
 
 
-def _newest(answers: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
-    """Positions of at most ``limit`` examples: the newest of each answer, as many of one as of
-    another while there are some. Keeps every answer that there is, given the limit allows."""
-    if len(answers) <= limit:
-        return np.arange(len(answers))
-    newest_first = np.arange(len(answers))[::-1]
-    grouped = newest_first[np.argsort(answers[newest_first], kind="stable")]
-    first = np.searchsorted(answers[grouped], answers[grouped])
-    age = np.arange(len(grouped)) - first  # 0 for the newest of its answer
+def _newest(targets: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
+    """The positions of at most ``limit`` examples: the newest of each answer, equally many of each
+    as far as there are enough. At least one of each answer, if the limit allows."""
+    if len(targets) <= limit:
+        return np.arange(len(targets))
+    newest_first = np.arange(len(targets))[::-1]
+    grouped = newest_first[np.argsort(targets[newest_first], kind="stable")]
+    first = np.searchsorted(targets[grouped], targets[grouped])
+    age = np.arange(len(grouped)) - first  # 0 for the newest example of an answer
     return grouped[np.lexsort((-grouped, age))[:limit]]
 
 
-def _descended(
+def _fit_regression(
     features: NDArray[np.float32],
-    answers: NDArray[np.intp],
-    counts: NDArray[np.float32],
+    targets: NDArray[np.intp],
+    example_weights: NDArray[np.float32],
     classes: int,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Weights and bias by gradient descent; see the formula above."""
+    """The weights and the bias, by gradient descent; see the module's docstring."""
     matrix = np.zeros((features.shape[1], classes), dtype=np.float32)
     bias = np.zeros(classes, dtype=np.float32)
     matrix_step, bias_step = np.zeros_like(matrix), np.zeros_like(bias)
     steps = max(STEPS, PASSES * len(features) // BATCH)
     for step, batch in zip(range(steps), _batches(len(features)), strict=False):
         chosen, rate = features[batch], np.float32(RATE * (1 - step / steps))
-        wrong = softmax(chosen @ matrix + bias)
-        wrong[np.arange(len(batch)), answers[batch]] -= 1
-        wrong *= counts[batch, None] / len(batch)
+        errors = softmax(chosen @ matrix + bias)
+        errors[np.arange(len(batch)), targets[batch]] -= 1
+        errors *= example_weights[batch, None] / len(batch)
         matrix_step *= MOMENTUM
-        matrix_step -= rate * (chosen.T @ wrong + L2 * matrix)
+        matrix_step -= rate * (chosen.T @ errors + L2 * matrix)
         matrix += matrix_step
         bias_step *= MOMENTUM
-        bias_step -= rate * BIAS_RATE * wrong.sum(axis=0)
+        bias_step -= rate * BIAS_RATE * errors.sum(axis=0)
         bias += bias_step
     return matrix, bias
 
 
 def _batches(count: int) -> Iterator[NDArray[np.intp]]:
-    """Shuffled positions, a batch at a time, without end; each pass goes over all of them."""
+    """Endless batches of shuffled positions; each pass goes over all of them."""
     shuffle = np.random.default_rng(SEED)
     waiting = np.empty(0, dtype=np.intp)
     size = min(BATCH, count)

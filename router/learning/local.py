@@ -1,7 +1,7 @@
-"""What the examples say about one request: the local answer, and signals of how sure it is.
+"""The local model: its answer to one request, and the signals from which the risk is estimated.
 
-A ``LocalModel`` is a snapshot: a head, and how many examples speak for each of its answers. It
-never changes; a later one takes its place.
+A ``LocalModel`` is a head with the number of examples of each answer. It is immutable; a later
+model replaces it.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from router.text import tokens
 
 MAX_RANKED: Final = 5
 _JOINT: Final = " + "
-"""It joins the names of an answer of several skills. Names hold no spaces around a plus sign."""
+"""Joins the names in an answer of several skills. No name contains it."""
 _WORDS: Final = "words_"
-"""Before the names of the parts of ``WordCounts`` in a model's file."""
+"""The prefix of the parts of ``WordCounts`` in a model's file."""
 _MAX_COUNT: Final = 1 << 31
-"""A count in a file is below this, so that the sum of all is a 64-bit number."""
-_SURE: Final = 1e-4
-"""Surer probabilities tell the risk model no more."""
+"""Counts in a file must be below this, so that their sum fits into 64 bits."""
+_MIN_ODDS_PROBABILITY: Final = 1e-4
+"""For the risk model, probabilities nearer to 0 or 1 than this are all the same."""
 
 
 def answer_of(skills: Sequence[str]) -> str:
-    """One name for a set of skills; the empty name says that no skill is right."""
+    """One name for a set of skills; the empty name stands for "no skill fits"."""
     return _JOINT.join(sorted(skills))
 
 
@@ -51,20 +51,20 @@ def skills_of(answer: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LocalSignals:
-    """What the local decision knows about its best answer before anybody tells it the truth.
+    """The signals of a local answer, from which the risk model estimates whether it is wrong.
 
     Attributes:
-        score: the energy of the head's scores: high for a request that is like any example.
-        margin: lead over the second best.
-        probability: of the best answer among all, softmax, in [0, 1].
-        agreeing: cosine to the nearest example of that answer, in [-1, 1].
-        disagreeing: cosine to the nearest example of any other.
-        examples: number of examples of that answer.
-        evidence: number of all examples.
-        words: number of words of the request.
+        energy: the energy of the head's scores: high for a request that is similar to an example.
+        margin: the difference of the two best scores.
+        probability: the softmax probability of the best answer, in [0, 1].
+        agreeing: the cosine to the nearest example of the best answer, in [-1, 1].
+        disagreeing: the cosine to the nearest example of any other answer.
+        examples: the number of examples of the best answer.
+        evidence: the number of all examples.
+        words: the number of words of the request.
     """
 
-    score: float
+    energy: float
     margin: float
     probability: float
     agreeing: float
@@ -74,16 +74,17 @@ class LocalSignals:
     words: int
 
     def vector(self) -> Vector:
-        """As the risk model takes them, shape (10,).
+        """The input of the risk model, shape (10,).
 
-        What a margin or a probability is worth changes as the examples grow. Without the products
-        that say so, risks were nearly twice as high as what came true.
+        The meaning of a margin or a probability changes with the number of examples, so their
+        products with it are signals, too. Without them, risks were nearly twice as high as the true
+        error rates.
         """
         size = math.log1p(self.evidence)
-        odds = log_odds(self.probability, least=_SURE)
+        odds = log_odds(self.probability, least=_MIN_ODDS_PROBABILITY)
         return np.asarray(
             (
-                self.score,
+                self.energy,
                 self.margin,
                 odds,
                 self.agreeing,
@@ -99,12 +100,12 @@ class LocalSignals:
 
 @dataclass(frozen=True, slots=True)
 class LocalAnswer:
-    """What the examples say about one request.
+    """The local model's answer to one request, before the risk is known.
 
     Attributes:
         answer: the likeliest answer; see ``answer_of``.
-        signals: what it rests on.
-        ranked: the likeliest answers with their probability by the head, best first.
+        signals: the signals for its risk.
+        ranked: the likeliest answers with the head's probabilities, best first.
     """
 
     answer: str
@@ -118,21 +119,21 @@ class LocalAnswer:
 
 
 class LocalModel:
-    """A head with what it was fitted on. Immutable once it serves.
+    """A head, with counts of its examples. Immutable once it is in use.
 
     Attributes:
         head: scores every answer.
-        version: rises with every model of a router.
-        coverage: what its examples cover and how far its probabilities hold; None where that is
-            not known.
+        version: increases with every model of a router.
+        coverage: estimates whether a request is covered by the examples; None where it is not
+            fitted.
         answers: the skills of each of the head's classes.
-        examples: how many examples it was fitted on.
-        evidence_digest: of them.
-        examples_of: how many name each skill alone.
+        examples: the number of examples that it was fitted to.
+        evidence_digest: a digest of these examples.
+        examples_of: for each skill, the number of examples that name it alone.
     """
 
     def __init__(self, head: Head, counts: NDArray[np.intp], version: int) -> None:
-        """A model that serves ``head``; ``counts`` are the examples of each of its answers."""
+        """``counts`` are the numbers of examples of each of the head's answers."""
         self.head = head
         self.version = version
         self.coverage: ExampleCoverage | None = None
@@ -150,11 +151,11 @@ class LocalModel:
     def fit(
         cls, examples: Sequence[Example], vectors: NDArray[np.float32], *, version: int
     ) -> Self | None:
-        """A model of labels that say what is right; None when they name fewer than two answers.
+        """Fit a model to labels; None where they name fewer than two answers.
 
         Args:
-            examples: labels, of which those that say what is wrong are passed over.
-            vectors: of their texts, shape (len(examples), dimension), unit length.
+            examples: the labels. Those that say that a skill is wrong are ignored.
+            vectors: of their texts, shape (len(examples), dimension), of unit length.
         """
         kept = [number for number, example in enumerate(examples) if example.right]
         answers = [answer_of(examples[number].skills) for number in kept]
@@ -171,15 +172,15 @@ class LocalModel:
         return cls(head, np.asarray(number, dtype=np.intp), version)
 
     def count(self, answer: int) -> int:
-        """Number of examples of an answer, by its place."""
+        """The number of examples of an answer, given by its place."""
         return int(self._counts[answer])
 
     def scores(self, text: str, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """The head's score of every answer to a request, shape (answers,)."""
-        return self.head.look(text, vector)[0]
+        return self.head.score_one(text, vector)[0]
 
     def to_bytes(self) -> bytes:
-        """The model as ``from_bytes`` reads it: NumPy's own format, without any code in it."""
+        """The model as bytes for ``from_bytes``: NumPy's own format, which cannot hold code."""
         coverage = None if self.coverage is None else asdict(self.coverage)
         about = {
             "classes": self.head.classes,
@@ -201,9 +202,15 @@ class LocalModel:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, version: int, dimension: int | None = None) -> Self:
-        """Raises ValueError when ``data`` is not of ``to_bytes``: it may be another process's, and
-        what is compressed or does not fit together could fail later, in the middle of a request.
-        The dimension of the encoder's vectors is compared where it is known."""
+        """Read a model. Checks everything, because the data may come from another process, and a
+        bad model would fail later, in the middle of a request.
+
+        Args:
+            dimension: of the encoder's vectors; None where it is not known.
+
+        Raises:
+            ValueError: ``data`` is no model, or one for vectors of another dimension.
+        """
         try:
             with ZipFile(BytesIO(data)) as parts:
                 if any(part.compress_type != ZIP_STORED for part in parts.infolist()):
@@ -223,22 +230,22 @@ class LocalModel:
                 model.coverage = TypeAdapter(ExampleCoverage).validate_python(about["coverage"])
         except ValueError:
             raise
-        except Exception as error:  # whatever an archive can do to zipfile and NumPy
+        except Exception as error:  # zipfile and NumPy may raise anything for a bad archive
             raise ValueError(f"not a model: {error!r}") from error
         return model
 
     def answer(self, text: str, vector: NDArray[np.float32]) -> LocalAnswer:
-        """The likeliest answer to a request with this vector, of unit length; takes some 0.1 ms
-        with a thousand examples."""
-        scores, nearest = self.head.look(text, vector)
+        """The likeliest answer to a request, whose vector has unit length. Takes some 0.1 ms with a
+        thousand examples."""
+        scores, nearest = self.head.score_one(text, vector)
         order = np.argsort(-scores)[:MAX_RANKED].tolist()
         best, second = order[:2]
-        inside = float(energy(scores))
-        shares = np.exp(scores[order] - inside).tolist()
+        total = float(energy(scores))
+        shares = np.exp(scores[order] - total).tolist()
         agreeing = float(nearest[best])
         nearest[best] = -1.0
         signals = LocalSignals(
-            score=inside,
+            energy=total,
             margin=float(scores[best] - scores[second]),
             probability=shares[0],
             agreeing=agreeing,

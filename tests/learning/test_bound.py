@@ -372,7 +372,7 @@ def test_memory_is_bounded() -> None:
 
 def test_the_signals_become_numbers_of_a_fixed_meaning() -> None:
     signals = LocalSignals(
-        score=5.5,
+        energy=5.5,
         margin=2.0,
         probability=0.8,
         agreeing=0.7,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from router.learning import head as module
 from router.learning.features import BUCKETS, Terms, rows, terms_of
 from router.learning.head import BIAS_RATE, NEAREST_WEIGHT, WORDS_WEIGHT, Head, energy
-from router.learning.words import ENOUGH
+from router.learning.words import FULL_MEAN_EXAMPLES
 
 WORDS = {
     "weather": "rain sun wind snow cloud storm forecast degrees".split(),
@@ -103,7 +103,7 @@ def test_the_callers_vectors_stay_as_they_are() -> None:
 
 
 def test_scores_are_the_formula_of_the_module() -> None:
-    texts, labels, vectors = requests(ENOUGH)
+    texts, labels, vectors = requests(FULL_MEAN_EXAMPLES)
     head = Head.fit(texts, labels, vectors)
     assert head.words.gains.any()
     unseen, _, others = requests(3, seed=1)
@@ -121,7 +121,7 @@ def test_scores_are_the_formula_of_the_module() -> None:
     expected += WORDS_WEIGHT * np.stack([head.words.scores(Terms.of(text)) for text in unseen])
     assert head.scores(unseen, others) == pytest.approx(expected, abs=1e-3)
     for text, vector, closest in zip(unseen, others, nearest, strict=True):
-        assert head.look(text, vector)[1] == pytest.approx(closest, abs=1e-5)
+        assert head.score_one(text, vector)[1] == pytest.approx(closest, abs=1e-5)
 
 
 def test_a_request_scores_the_same_alone_and_among_others() -> None:

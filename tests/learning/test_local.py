@@ -37,7 +37,7 @@ def model() -> LocalModel:
 
 def test_the_answer_is_the_likeliest_by_head_and_nearest_example() -> None:
     local = model()
-    scores, _ = local.head.look("play rain", vectors(1)[0])
+    scores, _ = local.head.score_one("play rain", vectors(1)[0])
     found = local.answer("play rain", vectors(1)[0])
     assert found.answer == local.head.classes[int(scores.argmax())]
     assert found.skills == ("music",)
@@ -50,12 +50,12 @@ def test_none_is_an_answer() -> None:
 
 def test_the_signals_are_what_they_are_named_after() -> None:
     local = model()
-    scores, nearest = local.head.look("will it rain today", vectors(3)[0])
+    scores, nearest = local.head.score_one("will it rain today", vectors(3)[0])
     signals = local.answer("will it rain today", vectors(3)[0]).signals
     _, music, weather = scores.tolist()
     shares = np.exp(scores) / np.exp(scores).sum()
     assert local.head.classes == ("", "music", "weather")
-    assert signals.score == pytest.approx(float(energy(scores)))
+    assert signals.energy == pytest.approx(float(energy(scores)))
     assert signals.margin == pytest.approx(weather - max(scores[:2]))
     assert weather > music
     assert signals.probability == pytest.approx(shares[2])

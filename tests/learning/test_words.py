@@ -20,8 +20,8 @@ COUNTS = np.array([1.0, 2.0, 0.5, 0.5, 1.0, 1.0])
 
 @pytest.fixture(autouse=True)
 def _two_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FEW", 0)
-    monkeypatch.setattr(module, "ENOUGH", 2)
+    monkeypatch.setattr(module, "MIN_MEAN_EXAMPLES", 0)
+    monkeypatch.setattr(module, "FULL_MEAN_EXAMPLES", 2)
 
 
 def counted() -> WordCounts:
@@ -70,15 +70,15 @@ def test_with_few_examples_of_each_answer_their_words_say_less(
 ) -> None:
     terms = Terms.of("cancel the order")
     whole = counted().scores(terms)
-    monkeypatch.setattr(module, "ENOUGH", 4)
+    monkeypatch.setattr(module, "FULL_MEAN_EXAMPLES", 4)
     assert counted().scores(terms) == pytest.approx(whole / 2)
 
 
 def test_words_of_too_few_examples_say_nothing_and_take_no_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "FEW", 2)
-    monkeypatch.setattr(module, "ENOUGH", 3)
+    monkeypatch.setattr(module, "MIN_MEAN_EXAMPLES", 2)
+    monkeypatch.setattr(module, "FULL_MEAN_EXAMPLES", 3)
     words = counted()
     assert words.fits(3)
     assert not words.fits(2)
