@@ -130,7 +130,7 @@ def test_an_answer_is_read_without_the_names_of_skills() -> None:
         {"role": "user", "content": "bill the Okonkwo order with create-invoice"},
         {"role": "assistant", "content": "Done by `create-invoice`. Shall I send-invoice, or git?"},
     ]
-    reading = reading_of(
+    reading = in_context(
         Request.parse("yes, do that", history=history),
         SkillNames(("create-invoice", "send-invoice", "git")),
     )
