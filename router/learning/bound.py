@@ -1,85 +1,89 @@
-"""Answer locally, or ask the LLM? Whichever keeps the error over all traffic within a bound.
+"""The error bound: decides whether a request is answered locally or by the LLM, so that the share
+of wrong answers over all traffic stays within ``max_error``.
 
-In short: the learnt examples give a request a *local answer*, and a model says how probable it is
-that this answer is wrong, its *risk*. Answers of small risk are given, the other requests go to the
-LLM. How much risk may be taken is kept like the account of a household: each request pays in an
-allowance of ``max_error`` (0.01 lets one request in 100 be answered wrongly), and each local answer
-takes out what it is expected to cost. Nothing is given that would overdraw the account.
+In short: the local model gives a request a *local answer*, and a risk model estimates its *risk*,
+the probability that it is wrong. Answers with a low risk are given; the other requests go to the
+LLM. The total risk is kept like a bank account: each request pays in an allowance of ``max_error``
+(0.01 allows one wrong answer in 100 requests), and each local answer takes out its expected cost. A
+local answer that would overdraw the account is not given.
 
-**What an answer costs.** Its risk comes from a ``RiskModel``, which is fitted on *outcomes*: what
-the LLM or a person said of earlier local answers. The model may be too bold or too careful, so its
-word is corrected by experience. In each of a few bands of risk, k answers turned out wrong where
-the model had expected R (both held out), and a risk r of that band costs
+**The cost of an answer.** Its risk comes from a ``RiskModel``, which is fitted to *outcomes*:
+whether earlier local answers were right, according to the LLM or a person. The risks may be too
+high or too low, so they are corrected. In each of a few bands of risk, k held-out answers were
+wrong where the model expected R, and a risk r in that band costs
 
     c = r (k + a) / (R + a)
 
-where a says how much the model's own word counts, in errors.
+where a is a prior: it counts like a errors that came as expected.
 
-A later model values an answer anew while the answer is among the last ``REVALUED`` requests: so a
-drift is taken into account that no alarm has shown yet. After that, its risk is final: a later
-model is fitted mostly on requests that earlier ones found risky, and knows less about an old answer
-than the one that gave it. Where each refit valued all answers anew, U jumped, and for hundreds of
-requests too little was answered locally, and then too much.
+A new risk model is also applied to earlier local answers, but only to those among the last
+``REVALUED_REQUESTS`` requests. So a drift counts even before an alarm shows it. After that, the
+risk of an answer is final: a later model is fitted mostly to requests that earlier models found
+risky, and knows less about an old answer than the model that gave it. Where each new model was
+applied to all answers, U jumped: for hundreds of requests too few were answered locally, and then
+too many.
 
-**What is on the account.** With S_b the sum of the costs of band b over the local answers among the
-last ``WINDOW`` requests, and S of all bands, the number of errors among them is taken to stay below
+**The balance of the account.** With S_b the sum of the costs of band b over the local answers among
+the last ``WINDOW`` requests, and S the sum of all bands, the upper limit of the number of errors is
 
     U = S + z sqrt(S + (sum_b S_b / sqrt(k_b + a))^2)
 
-Why: errors are taken as rare and independent given their risks, and the true risks of a band as one
-unknown multiple of the model's. With a Gamma(a, a) prior, that multiple has, after k errors where R
-were expected, the posterior Gamma(k + a, R + a) (Gelman et al., Bayesian Data Analysis, 2.6). So
-the number of errors has the mean S and the variance under the root: the spread of rare events, and
-what is not known about the multiples. These are taken to err together, because they correct one
-model; taken as independent, twice as many streams came above the bound. U is the upper end of the
-normal approximation. z is the two-sided quantile of the confidence, so half of what it leaves open
-remains for errors in the model's shape.
+The assumptions: errors are rare and independent given their risks, and the true risks of a band are
+the model's risks times one unknown factor. With a Gamma(a, a) prior and k errors where R were
+expected, this factor has the posterior Gamma(k + a, R + a) (Gelman et al., Bayesian Data Analysis,
+2.6). So the number of errors has the mean S and, under the root, a variance of two parts: that of
+rare events (Poisson), and the uncertainty of the factors. The factors are treated as fully
+correlated, because they correct the same model; treated as independent, twice as many streams came
+above the bound. U is the upper end of the normal approximation. z is the two-sided quantile of the
+confidence, which leaves a margin for errors in the shape of the model.
 
-**Several processes** that share their outcomes (``pool``) have an account each. The spread of a sum
-of rare events is less than the sum of their spreads: if each of four kept back z sqrt(S), that
-would be twice as much as one process keeps back for the same requests. So each keeps back its part
-of the spread of the sum. With w the part of all requests that it gets,
+**Several processes** that share their outcomes (``pool``) have one account each. The standard
+deviation of a sum is less than the sum of the standard deviations: if each of four processes held a
+reserve of z sqrt(S), together they would hold twice as much as one process for the same requests.
+So each holds its part of the reserve for the sum. With w its share of all requests,
 
     U = S + z sqrt(w S + (sum_b S_b / sqrt(k_b + a))^2)
 
-When this stays within the allowance of each, U of all stays within that of all, however unequally
-they spend: the pairs (S / w, sum over the bands / w) whose U stays within an allowance are a convex
-set, and the pair of all is the mean of theirs, weighted by w. The requests of the others are
-estimated from their outcomes, each of which stands for 1 / propensity requests. ``HORIZON``,
-``REVALUED`` and ``AUDIT_DECAY`` count the requests of all processes.
+When U of each process is within its allowance, U of all together is within theirs, however
+unequally they spend: the pairs (S / w, sum over the bands / w) whose U is within an allowance are a
+convex set, and the pair of all processes is the mean of theirs, weighted by w. The number of
+requests of the other processes is estimated from their outcomes, each of which stands for 1 /
+propensity requests. ``HORIZON``, ``REVALUED_REQUESTS`` and ``AUDIT_DECAY`` count the requests of
+all processes.
 
-This holds for one moment, under those assumptions. Without a model it would cost far more audits:
-to show at 95% confidence that 40 errors are fewer than 80 succeeds in 7 of 10 cases when every
-fifth local answer is audited. What the assumptions miss, drift above all, is watched for below, and
-tried in ``tests/learning``.
+The limit holds at one moment, under these assumptions. Without a model, far more audits would be
+needed: to show at 95% confidence that 40 errors are fewer than 80 succeeds in 7 of 10 cases when
+every fifth local answer is audited. Where the assumptions fail, above all by drift, see below and
+the simulations in ``tests/learning``.
 
-**When an answer is given.** Both must hold:
+**When a local answer is given.** Both conditions must hold:
 
-* its risk is at most the *threshold*: the highest with which traffic like the most recent would
-  bring U to ``PLANNED`` of the allowance ``HORIZON`` requests from now. So what is left over is
-  spent evenly, on the requests where an error is least probable, and not on the first that come;
-* U with this answer stays within the allowance so far. To stop at S in place of U, with refits
-  twice as often, saved 1.5 points more, and broke the bound on 3 of 50 drifting streams. Where U is
-  above the allowance already, the answer may raise it by ``REPAYING`` of what its request pays in.
+* Its risk is at most the *threshold*: the highest threshold with which traffic like the most recent
+  would use ``PLANNED_SHARE`` of the allowance, ``HORIZON`` requests from now. So the allowance is
+  spent evenly, on the requests where an error is least probable, and not on those that come first.
+* U, with this answer, is within the allowance. To compare S instead of U, with refits twice as
+  often, saved 1.5 points more calls, and broke the bound on 3 of 50 drifting streams. Where U is
+  above the allowance already, an answer may still raise it by ``MAX_OVERDRAFT_STEP`` of what its
+  request pays in.
 
-So no answer brings U above the allowance; only a new estimate of earlier answers can. Each request
-after it pays in at least twice what its answer adds, so the account is level again at the latest
-when what was given before has left the window. If nothing were answered locally meanwhile, hundreds
-of requests in a row would go to the LLM, and then risky ones would be answered from the allowance
-that had gathered.
+So no answer brings U above the allowance; only a new estimate of earlier answers can do that. Each
+request then pays in at least twice what its answer adds, so that the account recovers, at the
+latest when the earlier answers have left the window. If no local answer were given meanwhile,
+hundreds of requests in a row would go to the LLM, and then risky ones would be answered from the
+allowance that had accumulated.
 
-**Audits.** What decides is never measured on what it was fitted on, but the outcomes that come for
-free are those of risky requests. So a random share of the local answers is *audited*: the LLM is
-asked anyway, in the background. The share decays from ``AUDIT_START`` to ``AUDIT_FLOOR`` and is
+**Audits.** Outcomes that cost nothing extra are those of risky requests, which go to the LLM
+anyway. To know the error of the answers that are given, a random share of them is *audited*: the
+LLM is asked in the background, too. The share falls from ``AUDIT_START`` to ``AUDIT_FLOOR``, and is
 twice as high at the threshold, where an outcome says most.
 
-**Drift** shows in outcomes that are worse than their risks: two cumulative sums (Page, 1954) of the
-log likelihood ratio, against odds that are 3 and 30 times as high. When one passes its alarm level,
-everything from before its rise is dropped, and the LLM is asked until there is enough evidence
-again. A drift that touches confident answers alone can be seen only by audits.
+**Drift** shows in outcomes that are worse than their risks. It is detected by two cumulative sums
+(Page, 1954) of the log likelihood ratio, against odds that are 3 and 30 times as high. When a sum
+passes its alarm level, all outcomes from before its rise are dropped, and the LLM is asked until
+there are enough new ones. A drift of answers with a low risk can be seen only by audits.
 
-One event loop owns an ``ErrorBound``; only what ``fitting`` gives is meant for a thread. Randomness
-is a hash of seed and request number, so a replay decides the same.
+One event loop owns an ``ErrorBound``; only the result of ``fitting`` is meant for a thread. Random
+choices are a hash of seed and request number, so a replay makes the same decisions.
 """
 
 from __future__ import annotations
@@ -100,57 +104,59 @@ from router.learning.calibration import RiskModel, Vector
 from router.numeric import finite
 
 MIN_EVIDENCE: Final = 150
-"""Outcomes before the first local answer."""
+"""No local answer is given before there are this many outcomes."""
 GROWTH: Final = 1.05
-"""A refit is due again when there are this many times the outcomes of the last one."""
+"""The next fit is due when the number of outcomes has grown by this factor."""
 MAX_OUTCOMES: Final = 8_000
-"""The newest are kept."""
+"""Only the newest outcomes are kept."""
 
 Z: Final = NormalDist().inv_cdf((1 + 0.95) / 2)
-"""Two-sided quantile of the confidence with which the bound holds."""
+"""The two-sided quantile of the confidence with which the bound holds."""
 
 WINDOW: Final = 10_000
-"""Requests over which the account runs; an error older than that is forgotten, and so is an
+"""The account covers this many requests. Older errors do not count any more, and neither does an
 allowance that was not used."""
 HORIZON: Final = 4_000
-PLANNED: Final = 0.95
-"""The share of the allowance that the threshold plans to use by then. A refit moves U by more than
-the traffic between two refits does; what is kept back takes that up."""
-REPAYING: Final = 0.5
-"""What an answer may add to U while the account is overdrawn, in units of ``max_error``, which is
-what its request pays in."""
+"""The threshold plans the use of the allowance this many requests ahead."""
+PLANNED_SHARE: Final = 0.95
+"""The share of the allowance that the threshold plans to use by then. The rest is a reserve,
+because a new risk model moves U more than the traffic between two fits does."""
+MAX_OVERDRAFT_STEP: Final = 0.5
+"""The most that an answer may add to U while the account is overdrawn, in units of ``max_error``,
+which is what its request pays in."""
 RECENT: Final = 1_000
-"""Requests whose risks stand for the traffic to come."""
-REVALUED: Final = 1_000
-"""Requests of all processes after which the risk of a local answer is final. 500 and 2,000 do about
-as well; with 0 a slow drift broke the bound."""
+"""The risks of this many latest requests predict those of the traffic to come."""
+REVALUED_REQUESTS: Final = 1_000
+"""The risk of a local answer is final after this many further requests of all processes. 500 and
+2,000 do about as well; with 0 a slow drift broke the bound."""
 RETUNE_EVERY: Final = 25
-"""Requests between two settings of the threshold."""
+"""The threshold is set again after this many requests."""
 
 RISK_CAP: Final = 10.0
-"""No answer riskier than this times ``max_error`` is local, however full the account."""
+"""The threshold is never higher than this, in units of ``max_error``."""
 
 BANDS: Final = (0.5, 2.0, 5.0, RISK_CAP)
-"""Upper edges of the bands of risk, in units of ``max_error``."""
+"""The upper edges of the bands of risk, in units of ``max_error``."""
 
 PRIOR_ERRORS: Final = 8.0
+"""a of the module's docstring."""
 
-PROVING: Final = 10
-"""Outcomes of a changed skill's answers before one of them is local again."""
+OUTCOMES_AFTER_CHANGE: Final = 10
+"""After a skill has changed, no local answer names it before there are this many new outcomes."""
 
 AUDIT_START: Final = 0.10
 AUDIT_FLOOR: Final = 0.02
 AUDIT_DECAY: Final = 300.0
-"""Local answers after which the audited share begins to fall, as 1 / sqrt."""
+"""After about this many local answers the audited share begins to fall, as 1 / sqrt."""
 
 DRIFT_ALARMS: Final = {3.0: 14.0, 30.0: 10.0}
-"""Odds ratio of the drift: alarm level of its sum. Were the risks exact, a level h would bring a
-false alarm at most every e^h outcomes."""
+"""For each odds ratio, the alarm level of its sum. If the risks were exact, a level h would give a
+false alarm at most every e^h outcomes on average."""
 
-_PLACES: Final = 5
-"""Decimal places of stored signals."""
-_STATE: Final = 3
-"""Version of the stored state; another one where the signals have another meaning."""
+_DECIMALS: Final = 5
+"""The decimal places of stored signals."""
+_STATE_VERSION: Final = 3
+"""The version of the stored state. Change it when the signals get another meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,17 +164,17 @@ class BoundDecision:
     """Whether one request may be answered locally, and why.
 
     Attributes:
-        local: answer locally; otherwise ask.
-        audit: answer locally, then ask in the background and ``observe`` what comes.
+        local: whether the local answer is given; otherwise the LLM is asked.
+        audit: whether the LLM shall be asked in the background about a local answer that is given.
         risk: P(the local answer is wrong); None without a local answer or a risk model.
-        bound: upper limit of the share of errors over the traffic so far, this answer included.
-        evidence_count: outcomes that the risk was fitted on.
+        bound: the upper limit of the share of errors so far, this answer included.
+        evidence_count: the number of outcomes that the risk model was fitted to.
         reason: one sentence for the trace.
-        propensity: probability with which the outcome of this request becomes known: 1 for
-            one that is asked, the audited share for a local one.
-        request: number of the request, from 1.
+        propensity: the probability that the outcome becomes known: 1 where the LLM is asked, the
+            audited share for a local answer.
+        request: the number of the request, from 1.
         answer: the local answer; None without one.
-        signals: as they were when it was decided.
+        signals: the signals of the local answer at the time of the decision.
     """
 
     local: bool
@@ -185,7 +191,8 @@ class BoundDecision:
 
 @dataclass(frozen=True, slots=True)
 class FittedRisk:
-    """A risk model, and what it was fitted on: the outcomes of one epoch, ``wrong`` or not."""
+    """A risk model and the outcomes that it was fitted to, ``wrong`` or not. An epoch ends whenever
+    outcomes are dropped."""
 
     epoch: int
     wrong: NDArray[np.bool_]
@@ -194,18 +201,18 @@ class FittedRisk:
 
 @dataclass(frozen=True, slots=True)
 class BoundStatus:
-    """The account, for ``status`` commands and plots.
+    """The state of the account, for ``status`` commands and plots.
 
     Attributes:
-        requests: requests in the window.
+        requests: the number of requests in the window.
         local: how many of them were answered locally.
         error_limit: U / requests.
-        threshold: largest risk that is answered locally now.
-        outcomes: how many are in memory.
-        audits: outcomes of audited answers among them.
-        audited_error: share of wrong local answers, estimated from the audits by inverse
-            propensity (Horvitz and Thompson, 1952; normalised as by Hájek); None without.
-        drifts: alarms so far.
+        threshold: the largest risk with which an answer is given.
+        outcomes: the number of outcomes in memory.
+        audits: how many of them are of audited answers.
+        audited_error: the share of wrong local answers, estimated from the audits by inverse
+            propensity (Horvitz and Thompson, 1952; normalised as by Hájek); None without audits.
+        drifts: the number of drift alarms so far.
     """
 
     requests: int
@@ -228,8 +235,8 @@ class _Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spent:
-    """A local answer on the account. Without signals its risk is final."""
+class _AccountEntry:
+    """A local answer on the account. Without signals, its risk is final."""
 
     request: int
     risk: float
@@ -238,7 +245,7 @@ class _Spent:
 
 @dataclass(slots=True)
 class _DriftSum:
-    """One cumulative sum and how many outcomes ago it left zero."""
+    """One cumulative sum, and the number of outcomes since it was last zero."""
 
     odds: float
     value: float = 0.0
@@ -252,12 +259,12 @@ class _DriftSum:
 
 
 class ErrorBound:
-    """Decides request by request; learns from the outcomes.
+    """Decides whether requests are answered locally, and learns from the outcomes.
 
     Args:
-        max_error: largest share of wrong answers over all traffic, relative to what the LLM would
-            have said, in [0, 1). 0: never local.
-        seed: of the audits.
+        max_error: the largest share of wrong answers over all traffic, in [0, 1); wrong means other
+            than the LLM's answer. With 0, nothing is answered locally.
+        seed: of the random choice of audits.
 
     Raises:
         ValueError: ``max_error`` is outside its range.
@@ -270,47 +277,47 @@ class ErrorBound:
         self.seed = seed
         self._request = 0
         self._outcomes: deque[_Outcome] = deque(maxlen=MAX_OUTCOMES)
-        self._account: deque[_Spent] = deque()
+        self._account: deque[_AccountEntry] = deque()
         self._spent = np.zeros(len(BANDS))
         self._recent: deque[Vector] = deque(maxlen=RECENT)
         self._recent_risks: deque[float] = deque(maxlen=RECENT)
         self._epoch = 0
         self._drifts = 0
-        self._unproven: dict[str, int] = {}
-        self._others = 0.0
-        self._forget(keep=0)
+        self._missing_outcomes: dict[str, int] = {}
+        self._other_requests = 0.0
+        self._restart(keep=0)
 
-    def _forget(self, *, keep: int) -> None:
-        """Only the newest ``keep`` outcomes count from now on; nothing is local until a refit."""
+    def _restart(self, *, keep: int) -> None:
+        """Drop all but the newest ``keep`` outcomes. Nothing is answered locally until a new
+        fit."""
         self._outcomes = deque(list(self._outcomes)[len(self._outcomes) - keep :], MAX_OUTCOMES)
         self._model: RiskModel | None = None
         self._fitted_on = 0
-        self._unfitted = keep
+        self._new_outcomes = keep
         self._threshold = 0.0
         self._since_audit_start = 0
-        self._doubt()
+        self._reset_correction()
 
-    def _doubt(self) -> None:
-        """What was known about how well the risks hold is not known any more."""
+    def _reset_correction(self) -> None:
+        """Forget how far the risks were right: begin the correction of each band anew."""
         self._epoch += 1
-        self._wrong = np.zeros(len(BANDS))
-        self._expected = np.zeros(len(BANDS))
-        self._doubted_at = len(self._outcomes)
+        self._wrong_by_band = np.zeros(len(BANDS))
+        self._expected_by_band = np.zeros(len(BANDS))
+        self._correction_from = len(self._outcomes)
         self._drift = [_DriftSum(odds) for odds in DRIFT_ALARMS]
 
     # Deciding
 
     def decide(self, signals: Vector | None, *, answer: str | None = None) -> BoundDecision:
-        """Call once per request that no cache has answered, before the LLM.
+        """Decide one request. Call this once for each request that no cache has answered.
 
         Args:
-            signals: of the local answer, each with the same meaning every time, such as
-                ``LocalSignals.vector()``; None when there is no local answer.
-            answer: name of the local answer.
+            signals: ``LocalSignals.vector()`` of the local answer; None without one.
+            answer: the local answer; see ``answer_of``.
         """
         self._request += 1
         if self._request > WINDOW:
-            self._others *= 1 - 1 / WINDOW
+            self._other_requests *= 1 - 1 / WINDOW
         while self._account and self._account[0].request <= self._request - WINDOW:
             self._spend(self._account.popleft().risk, sign=-1)
         if signals is None or answer is None or self.max_error == 0:
@@ -324,7 +331,7 @@ class ErrorBound:
         self._recent_risks.append(risk)
         if self._request % RETUNE_EVERY == 0:
             self._retune()
-        if answer in self._unproven:
+        if answer in self._missing_outcomes:
             reason = "Too few outcomes since its skill has changed."
             return self._ask(reason, risk, answer, signals)
         if risk > self._threshold:
@@ -333,7 +340,7 @@ class ErrorBound:
         before = self._limit(self._spent)
         self._spend(risk)
         after, allowance = self._limit(self._spent), self._allowance(0)
-        repays = before > allowance and after - before <= REPAYING * self.max_error
+        repays = before > allowance and after - before <= MAX_OVERDRAFT_STEP * self.max_error
         if after > allowance and not repays:
             self._spend(risk, sign=-1)
             return self._ask("The error allowance is used up for now.", risk, answer, signals)
@@ -356,9 +363,9 @@ class ErrorBound:
         )
 
     def _local(self, risk: float, answer: str, signals: Vector) -> BoundDecision:
-        self._account.append(_Spent(self._request, risk, signals))
+        self._account.append(_AccountEntry(self._request, risk, signals))
         self._since_audit_start += 1
-        since_start = self._since_audit_start / self._part
+        since_start = self._since_audit_start / self._own_share
         share = AUDIT_START / math.sqrt(1 + since_start / AUDIT_DECAY)
         share = max(share, AUDIT_FLOOR) * (1 + risk / self._threshold) / 2
         audit = self._uniform() < share
@@ -373,11 +380,12 @@ class ErrorBound:
         return int.from_bytes(digest) / 2.0**56
 
     def _costs(self, risks: Vector) -> Vector:
-        """What answers of these risks cost, by band: shape (bands, answers)."""
+        """The costs of answers with these risks, each in the row of its band: shape (bands,
+        answers)."""
         edges = self.max_error * np.asarray(BANDS[:-1])
         band = np.searchsorted(edges, risks)
         costs = np.zeros((len(BANDS), len(risks)))
-        ratio = (self._wrong + PRIOR_ERRORS) / (self._expected + PRIOR_ERRORS)
+        ratio = (self._wrong_by_band + PRIOR_ERRORS) / (self._expected_by_band + PRIOR_ERRORS)
         costs[band, np.arange(len(risks))] = risks * ratio[band]
         return costs
 
@@ -387,14 +395,14 @@ class ErrorBound:
     def _limit(self, spent: Vector) -> Vector:
         """U of the module's docstring, for amounts of shape (bands, ...)."""
         total = np.maximum(spent.sum(axis=0), 0.0)
-        unknown = (spent.T / np.sqrt(self._wrong + PRIOR_ERRORS)).T.sum(axis=0)
-        return np.asarray(total + Z * np.sqrt(self._part * total + unknown**2))
+        unknown = (spent.T / np.sqrt(self._wrong_by_band + PRIOR_ERRORS)).T.sum(axis=0)
+        return np.asarray(total + Z * np.sqrt(self._own_share * total + unknown**2))
 
     @property
-    def _part(self) -> float:
+    def _own_share(self) -> float:
         """w of the module's docstring."""
         own = max(1, min(self._request, WINDOW))
-        return own / (own + self._others)
+        return own / (own + self._other_requests)
 
     def _allowance(self, ahead: int) -> float:
         return self.max_error * min(self._request + ahead, WINDOW)
@@ -406,29 +414,29 @@ class ErrorBound:
         return min(1.0, errors / min(self._request, WINDOW))
 
     def _retune(self) -> None:
-        """Sets the threshold by what the recent requests would cost at each."""
+        """Set the threshold: the highest at which the planned costs are within the allowance."""
         if not self._recent:
             return
-        horizon = math.ceil(HORIZON * self._part)
+        horizon = math.ceil(HORIZON * self._own_share)
         last = self._request + horizon - WINDOW
         leaving = [
-            some.risk for some in takewhile(lambda some: some.request <= last, self._account)
+            entry.risk for entry in takewhile(lambda entry: entry.request <= last, self._account)
         ]
         staying = self._spent - self._costs(np.asarray(leaving)).sum(axis=1)
         risks = np.sort(np.fromiter(self._recent_risks, float))
         costs = np.cumsum(self._costs(risks), axis=1) * (horizon / len(self._recent))
         planned = self._limit(staying[:, None] + costs)
-        affordable = planned <= PLANNED * self._allowance(horizon)
+        affordable = planned <= PLANNED_SHARE * self._allowance(horizon)
         best = float(risks[affordable][-1]) if affordable.any() else 0.0
         self._threshold = min(best, RISK_CAP * self.max_error)
 
     # Learning
 
     def observe(self, decision: BoundDecision, *, right: bool) -> None:
-        """What the LLM, a person or an audit said about the local answer of a decision.
+        """Learn whether the local answer of a decision was right, according to the LLM.
 
-        Decisions without a local answer teach nothing here. Outcomes may come late and in any
-        order; one that never comes (the LLM failed) is not missed.
+        Decisions without a local answer are ignored. Outcomes may come late, in any order, or
+        never, as when the LLM fails.
         """
         if decision.signals is None or decision.answer is None:
             return
@@ -444,33 +452,34 @@ class ErrorBound:
         )
 
     def _learn(self, outcome: _Outcome, risk: float | None) -> None:
-        if len(self._outcomes) == MAX_OUTCOMES:  # the oldest makes room
-            self._doubted_at = max(0, self._doubted_at - 1)
+        if len(self._outcomes) == MAX_OUTCOMES:  # the oldest outcome will be dropped
+            self._correction_from = max(0, self._correction_from - 1)
         self._outcomes.append(outcome)
-        self._unfitted += 1
-        if (missing := self._unproven.pop(outcome.answer, 0)) > 1:
-            self._unproven[outcome.answer] = missing - 1
+        self._new_outcomes += 1
+        if (missing := self._missing_outcomes.pop(outcome.answer, 0)) > 1:
+            self._missing_outcomes[outcome.answer] = missing - 1
         if risk is None:
             return
         for drift in self._drift:
             drift.add(risk, wrong=outcome.wrong)
         alarmed = [drift.length for drift in self._drift if drift.value > DRIFT_ALARMS[drift.odds]]
         if alarmed:
-            self._drifted(min(*alarmed, len(self._outcomes)))
+            self._drop_before_drift(min(*alarmed, len(self._outcomes)))
 
     def outcome_of(self, decision: BoundDecision, *, right: bool) -> list[Any] | None:
-        """An outcome for another process's ``pool``, as plain JSON types; None without one."""
+        """An outcome for the ``pool`` of another process, as plain JSON types; None where the
+        decision has no local answer."""
         if decision.signals is None or decision.answer is None:
             return None
-        signals = _plain(decision.signals)
+        signals = _rounded(decision.signals)
         return [decision.answer, signals, right, decision.risk, decision.propensity]
 
     def pool(self, outcome: Sequence[Any]) -> None:
-        """What ``outcome_of`` gave in another process, about the same local model. It tells how far
-        to trust local answers, and is on the account of that process alone.
+        """Learn from the outcome of another process with the same local model. It improves the risk
+        model here, but is not on the account of this process.
 
         Raises:
-            ValueError: it is not of ``outcome_of``.
+            ValueError: ``outcome`` does not have the form of ``outcome_of``.
         """
         try:
             answer, signals, right, risk, propensity = outcome
@@ -478,28 +487,28 @@ class ErrorBound:
         except TypeError as error:
             raise ValueError(f"not an outcome: {error}") from error
         known = len(self._outcomes[-1].signals) if self._outcomes else len(values)
-        share, told_risk = finite(propensity) or 0.0, finite(risk)
+        share, checked_risk = finite(propensity) or 0.0, finite(risk)
         if (
             None in values
             or len(values) != known
             or not 0 < share <= 1
-            or (told_risk is None and risk is not None)
+            or (checked_risk is None and risk is not None)
         ):
             raise ValueError("not an outcome of these signals")
-        self._others += 1 / max(share, AUDIT_FLOOR / 2)  # no process audits less
+        self._other_requests += 1 / max(share, AUDIT_FLOOR / 2)  # no process audits less
         self._learn(
             _Outcome(self._request, str(answer), _vector(signals), not right, share),
-            None if told_risk is None else min(max(told_risk, 1e-6), 1 - 1e-6),
+            None if checked_risk is None else min(max(checked_risk, 1e-6), 1 - 1e-6),
         )
 
-    def _drifted(self, outcomes: int) -> None:
-        """The newest ``outcomes`` show another traffic than the rest."""
+    def _drop_before_drift(self, outcomes: int) -> None:
+        """Drop what was learnt before the newest ``outcomes``, which show a drift."""
         self._drifts += 1
-        self._settle(self._outcomes[-outcomes].request)
-        self._forget(keep=outcomes)
+        self._make_final(self._outcomes[-outcomes].request)
+        self._restart(keep=outcomes)
 
-    def _settle(self, until: int) -> None:
-        """What was given before that request is not valued by what is learnt from now on."""
+    def _make_final(self, until: int) -> None:
+        """Make the risks of the answers before that request final."""
         self._account = deque(
             spent if spent.request >= until else replace(spent, signals=None)
             for spent in self._account
@@ -507,72 +516,77 @@ class ErrorBound:
 
     @property
     def due(self) -> bool:
-        """Whether there is enough new evidence for a refit."""
+        """Whether there are enough new outcomes for a fit."""
         known = len(self._outcomes)
-        grown = self._unfitted >= max(10, (GROWTH - 1) * self._fitted_on)
+        grown = self._new_outcomes >= max(10, (GROWTH - 1) * self._fitted_on)
         return known >= MIN_EVIDENCE and grown and self.max_error > 0
 
     def fitting(self) -> Callable[[], FittedRisk]:
-        """The next fit, as work for a thread; ``adopt`` takes what it gives. It takes some 50 ms
-        for thousands of outcomes."""
-        self._unfitted = 0
+        """The next fit, as a function to call in a thread; give its result to ``adopt``. It takes
+        some 50 ms for thousands of outcomes."""
+        self._new_outcomes = 0
         epoch = self._epoch
         signals = np.stack([outcome.signals for outcome in self._outcomes])
         wrong = np.fromiter((outcome.wrong for outcome in self._outcomes), bool)
         return lambda: FittedRisk(epoch, wrong, RiskModel.fit(signals, wrong))
 
     def adopt(self, fitted: FittedRisk) -> bool:
-        """Decides with the new model from now on, and values the newest answers by it.
+        """Use a new risk model from now on, also for the newest answers on the account.
 
-        False, and nothing happens, when evidence was dropped since ``fitting``.
+        Returns:
+            False, without any effect, where outcomes were dropped since ``fitting``.
         """
         if fitted.epoch != self._epoch:
             return False
         self._model = fitted.model
         self._fitted_on = len(fitted.wrong)
-        risks = fitted.model.held_out[self._doubted_at :]
+        risks = fitted.model.held_out[self._correction_from :]
         edges = self.max_error * np.asarray((0.0, *BANDS))
-        self._expected = np.histogram(risks, edges, weights=risks)[0]
-        self._wrong = np.histogram(risks[fitted.wrong[self._doubted_at :]], edges)[0] * 1.0
-        self._value_recent(fitted.model)
-        self._settle(self._request - round(REVALUED * self._part))
-        self._account = deque(_valued(self._account, fitted.model))
-        self._total()
+        self._expected_by_band = np.histogram(risks, edges, weights=risks)[0]
+        self._wrong_by_band = (
+            np.histogram(risks[fitted.wrong[self._correction_from :]], edges)[0] * 1.0
+        )
+        self._revalue_recent(fitted.model)
+        self._make_final(self._request - round(REVALUED_REQUESTS * self._own_share))
+        self._account = deque(_revalued(self._account, fitted.model))
+        self._recompute_spent()
         self._retune()
         return True
 
-    def _value_recent(self, model: RiskModel) -> None:
-        """The risks of the recent requests; there may be none yet where outcomes are pooled."""
+    def _revalue_recent(self, model: RiskModel) -> None:
+        """Compute the risks of the recent requests anew. There may be none yet, with outcomes of
+        other processes only."""
         risks = model.risks(np.stack(self._recent)).tolist() if self._recent else []
         self._recent_risks = deque(risks, RECENT)
 
-    def _total(self) -> None:
-        self._spent = self._costs(np.asarray([some.risk for some in self._account])).sum(axis=1)
+    def _recompute_spent(self) -> None:
+        self._spent = self._costs(np.asarray([entry.risk for entry in self._account])).sum(axis=1)
 
     def refit(self) -> None:
-        """``fitting`` and ``adopt`` in one, for callers that may block."""
+        """Call ``fitting`` and ``adopt``, for callers that may block."""
         self.adopt(self.fitting()())
 
     def catalog_changed(self, answers: Collection[str]) -> None:
         """Skills were added, changed or removed.
 
-        Outcomes of these answers are dropped, and they are not given until there are ``PROVING``
-        new ones. The others still tell risk from risk, but no longer how far to trust it: the
-        limit widens and audits start afresh until new outcomes come in.
+        The outcomes of the answers with these names are dropped, and no such answer is given until
+        there are ``OUTCOMES_AFTER_CHANGE`` new ones. The other outcomes still train the risk model,
+        but no longer its correction: U grows, and audits are frequent again, until new outcomes
+        come.
         """
-        self._unproven |= dict.fromkeys(answers, PROVING)
+        self._missing_outcomes |= dict.fromkeys(answers, OUTCOMES_AFTER_CHANGE)
         kept = [outcome for outcome in self._outcomes if outcome.answer not in answers]
         self._outcomes = deque(kept, MAX_OUTCOMES)
         if len(kept) < MIN_EVIDENCE:
-            self._forget(keep=len(kept))
+            self._restart(keep=len(kept))
             return
         self._since_audit_start = 0
-        self._doubt()
-        self._total()
+        self._reset_correction()
+        self._recompute_spent()
         self._retune()
 
     def status(self) -> BoundStatus:
-        """The account now."""
+        """The state of the account."""
         audits = [outcome for outcome in self._outcomes if outcome.propensity < 1]
         weight = math.fsum(1 / outcome.propensity for outcome in audits)
         wrong = math.fsum(1 / outcome.propensity for outcome in audits if outcome.wrong)
@@ -590,45 +604,56 @@ class ErrorBound:
     # Keeping
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types; ``restore`` reads them back. At most some 2 MB as text."""
+        """The state as plain JSON types for ``restore``; at most some 2 MB as text."""
         return {
-            "version": _STATE,
+            "version": _STATE_VERSION,
             "request": self._request,
-            "others": self._others,
+            "others": self._other_requests,
             "outcomes": [
-                [some.request, some.answer, some.wrong, some.propensity, _plain(some.signals)]
-                for some in self._outcomes
+                [
+                    entry.request,
+                    entry.answer,
+                    entry.wrong,
+                    entry.propensity,
+                    _rounded(entry.signals),
+                ]
+                for entry in self._outcomes
             ],
             "account": [
-                [some.request, some.risk, None if some.signals is None else _plain(some.signals)]
-                for some in self._account
+                [
+                    entry.request,
+                    entry.risk,
+                    None if entry.signals is None else _rounded(entry.signals),
+                ]
+                for entry in self._account
             ],
-            "recent": [_plain(signals) for signals in self._recent],
+            "recent": [_rounded(signals) for signals in self._recent],
             "model": None if self._model is None else self._model.to_dict(),
             "fitted_on": self._fitted_on,
-            "unfitted": self._unfitted,
+            "unfitted": self._new_outcomes,
             "since_audit_start": self._since_audit_start,
-            "wrong": self._wrong.tolist(),
-            "expected": self._expected.tolist(),
-            "doubted_at": self._doubted_at,
+            "wrong": self._wrong_by_band.tolist(),
+            "expected": self._expected_by_band.tolist(),
+            "doubted_at": self._correction_from,
             "drift": [[drift.odds, drift.value, drift.length] for drift in self._drift],
             "drifts": self._drifts,
-            "unproven": self._unproven,
+            "unproven": self._missing_outcomes,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on where ``to_dict`` was called, under this bound's own settings.
+        """Continue from the result of ``to_dict``, with this object's own settings.
 
-        Raises KeyError, TypeError or ValueError when ``state`` is not of ``to_dict``; then this
-        bound must not be used.
+        Raises:
+            KeyError, TypeError, ValueError: ``state`` has another form. This object must then not
+                be used any more.
         """
-        if state["version"] != _STATE:
+        if state["version"] != _STATE_VERSION:
             raise ValueError(f"a state of version {state['version']}")
         self._request = int(state["request"])
         others = finite(state["others"])
         if others is None or others < 0:
             raise ValueError("a number of requests of other processes that is none")
-        self._others = others
+        self._other_requests = others
         self._outcomes.clear()
         for request, answer, wrong, propensity, signals in state["outcomes"]:
             self._outcomes.append(
@@ -637,38 +662,42 @@ class ErrorBound:
                 )
             )
         self._account = deque(
-            _Spent(int(request), float(risk), None if signals is None else _vector(signals))
+            _AccountEntry(int(request), float(risk), None if signals is None else _vector(signals))
             for request, risk, signals in state["account"]
         )
         self._recent = deque((_vector(signals) for signals in state["recent"]), RECENT)
-        self._forget(keep=len(self._outcomes))
+        self._restart(keep=len(self._outcomes))
         self._fitted_on = int(state["fitted_on"])
-        self._unfitted = int(state["unfitted"])
+        self._new_outcomes = int(state["unfitted"])
         self._since_audit_start = int(state["since_audit_start"])
-        self._wrong = _vector(state["wrong"])
-        self._expected = _vector(state["expected"])
-        self._total()
-        self._doubted_at = int(state["doubted_at"])
+        self._wrong_by_band = _vector(state["wrong"])
+        self._expected_by_band = _vector(state["expected"])
+        self._recompute_spent()
+        self._correction_from = int(state["doubted_at"])
         self._drift = [_DriftSum(float(o), float(v), int(n)) for o, v, n in state["drift"]]
         self._drifts = int(state["drifts"])
-        self._unproven = {str(answer): int(n) for answer, n in state["unproven"].items()}
+        self._missing_outcomes = {str(answer): int(n) for answer, n in state["unproven"].items()}
         if state["model"] is not None:
             self._model = RiskModel.from_dict(state["model"])
-            self._value_recent(self._model)
+            self._revalue_recent(self._model)
             self._retune()
 
 
-def _valued(account: Iterable[_Spent], model: RiskModel) -> Iterator[_Spent]:
-    """The account with the risks that ``model`` gives, where they are not final."""
+def _revalued(account: Iterable[_AccountEntry], model: RiskModel) -> Iterator[_AccountEntry]:
+    """The account with the risks of ``model``, where they are not final."""
     entries = list(account)
     rows = [spent.signals for spent in entries if spent.signals is not None]
     risks = iter(model.risks(np.stack(rows)).tolist() if rows else ())
     for spent in entries:
-        yield spent if spent.signals is None else _Spent(spent.request, next(risks), spent.signals)
+        yield (
+            spent
+            if spent.signals is None
+            else _AccountEntry(spent.request, next(risks), spent.signals)
+        )
 
 
-def _plain(signals: Vector) -> list[float]:
-    return [round(value, _PLACES) for value in signals.tolist()]
+def _rounded(signals: Vector) -> list[float]:
+    return [round(value, _DECIMALS) for value in signals.tolist()]
 
 
 def _vector(values: Iterable[float]) -> Vector:

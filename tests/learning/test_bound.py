@@ -19,11 +19,11 @@ from router.learning.bound import (
     AUDIT_FLOOR,
     AUDIT_START,
     MAX_OUTCOMES,
+    MAX_OVERDRAFT_STEP,
     MIN_EVIDENCE,
-    PROVING,
+    OUTCOMES_AFTER_CHANGE,
     RECENT,
-    REPAYING,
-    REVALUED,
+    REVALUED_REQUESTS,
     WINDOW,
     BoundDecision,
     ErrorBound,
@@ -270,10 +270,10 @@ def test_an_answer_of_a_changed_skill_is_asked_until_it_has_proved_itself() -> N
     bound.catalog_changed({"0"})
     served = serve(bound, stream(np.random.default_rng(13), length=1_000))
     of_changed = [decision for event, decision in served if event.answer == "0"]
-    assert {decision.reason for decision in of_changed[:PROVING]} == {
+    assert {decision.reason for decision in of_changed[:OUTCOMES_AFTER_CHANGE]} == {
         "Too few outcomes since its skill has changed."
     }
-    assert any(decision.local for decision in of_changed[PROVING:])
+    assert any(decision.local for decision in of_changed[OUTCOMES_AFTER_CHANGE:])
     others = [row for row in served[:200] if row[0].answer != "0"]
     assert local_share(others) > 0
 
@@ -289,14 +289,14 @@ def test_an_overdrawn_account_is_paid_back_by_answers_that_take_out_less_than_co
         added, used = decision.bound * decision.request - used, decision.bound * decision.request
         if decision.local and decision.bound > MAX_ERROR:
             given += 1
-            assert added <= REPAYING * MAX_ERROR + 1e-9
+            assert added <= MAX_OVERDRAFT_STEP * MAX_ERROR + 1e-9
     assert given > 0
     assert decision.bound <= MAX_ERROR
 
 
 def test_a_later_model_values_only_the_newest_answers_anew() -> None:
     bound = ErrorBound(MAX_ERROR)
-    length = REVALUED + 1_000
+    length = REVALUED_REQUESTS + 1_000
     serve(bound, stream(np.random.default_rng(2), length=length))
     before = bound.to_dict()["account"]
     bound.refit()
