@@ -1,18 +1,18 @@
-"""Turns the confidence of a stage into P(right), from outcomes that it was not fitted on.
+"""Calibration: turns confidences and signals into probabilities, from observed outcomes.
 
-Two models live here. ``Calibration`` maps one raw confidence to a probability, monotonically; every
-stage keeps one. ``RiskModel`` maps several signals about one local answer to P(wrong); the error
-bound (``bound.py``) decides with it.
+There are two models. ``Calibration`` maps the raw confidence of one stage to P(right), by a
+monotone function. ``RiskModel`` maps the signals of a local answer to P(wrong), for the error bound
+(``bound.py``).
 
-What keeps them honest:
+How overfitting is avoided:
 
-* A pair (confidence, right) counts only when the confidence was given before the outcome was known.
-* Few pairs move little: Platt's logistic has the raw confidence itself as its prior, so with
-  no pairs it is the identity, and one lucky streak cannot make it certain.
-* Figures about a fit (``held_out``) come from 5-fold cross-fitting, never from its own pairs.
-* Isotonic regression follows any monotone shape but needs many pairs: it starts at
-  ``ISOTONIC_PAIRS``, its blocks are drawn towards Platt's curve, and it is used only
-  where its cross-fitted log loss is lower.
+* The confidence of a pair (confidence, right) was always given before the outcome was known.
+* The prior of Platt's logistic is the identity. Without pairs, the confidence stays as it is, and a
+  few pairs change little.
+* Figures about a fit (``held_out``) come from 5-fold cross-fitting, never from the fitted pairs.
+* Isotonic regression can take any monotone shape, but needs many pairs. It is tried from
+  ``ISOTONIC_PAIRS`` on, its blocks are drawn towards Platt's curve, and it is used only where its
+  cross-fitted log loss is lower.
 """
 
 from __future__ import annotations
@@ -30,32 +30,33 @@ from router.learning.metrics import expected_calibration_error
 from router.result import Number, Probability
 
 MIN_PAIRS: Final = 20
-"""Fewer outcomes than this leave a raw confidence as it is, marked as not calibrated."""
+"""With fewer outcomes, a confidence stays raw and is marked as not calibrated."""
 ISOTONIC_PAIRS: Final = 300
 MAX_PAIRS: Final = 4_000
-"""The newest are kept; older ones speak of a router that is no longer there."""
+"""Only the newest pairs are kept; older ones are of earlier skills and labels."""
 
 GROWTH: Final = 1.1
-"""A fit is due again when there are this many times the pairs of the last one."""
+"""The next fit is due when the number of pairs has grown by this factor."""
 
 FOLDS: Final = 5
 
 _PRIOR_PRECISION: Final = 4.0
-"""The precision of the prior of Platt's slope and offset around the identity. It is worth about a
-dozen pairs."""
-_BLOCK_PRIOR: Final = 5.0
-"""Pairs on Platt's curve that are added to every isotonic block."""
-_RISK_PRECISION: Final = 2.0
-"""The precision of the prior of a risk model's weights around 0, in units of one standard deviation
-of the signal."""
+"""The precision of the prior of Platt's slope and offset, which is the identity. It has the weight
+of about a dozen pairs."""
+_BLOCK_PRIOR_PAIRS: Final = 5.0
+"""The number of imagined pairs on Platt's curve that are added to every isotonic block."""
+_RISK_WEIGHT_PRECISION: Final = 2.0
+"""The precision of the prior of a risk model's weights, whose mean is 0, for standardised
+signals."""
 
 _FLOOR_PRIOR: Final = (1.0, 100.0)
-"""Imagined errors and non-errors of the floor."""
+"""The prior of the floor, as imagined wrong and right answers."""
 
-_MARGIN: Final = 1e-4
-"""Probabilities stay this far from 0 and 1."""
-_CLIP: Final = 4.0
-"""Standard deviations: an outlying signal must not promise what no pair has shown."""
+_MIN_PROBABILITY: Final = 1e-4
+"""Probabilities are clipped to this distance from 0 and 1."""
+_MAX_DEVIATIONS: Final = 4.0
+"""Signals are clipped to this many standard deviations, so that an outlier gives no extreme
+risk."""
 
 _NEWTON_STEPS: Final = 25
 
@@ -67,10 +68,10 @@ class _Curve:
     """A monotone map from raw confidence to P(right).
 
     Attributes:
-        slope: of Platt's logistic over the logit of the raw confidence; at least 0.
-        offset: of the same.
-        knots: raw confidences of the isotonic blocks, ascending; empty for Platt.
-        levels: P(right) at the knots, ascending; linear in between.
+        slope: the slope of Platt's logistic over the logit of the raw confidence; at least 0.
+        offset: the offset of the same logistic.
+        knots: the raw confidences of the isotonic blocks, ascending; empty for Platt.
+        levels: P(right) at the knots, ascending; linear between them.
     """
 
     slope: Number
@@ -79,7 +80,7 @@ class _Curve:
     levels: tuple[Probability, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises ValueError where there is not a level for each knot."""
+        """Raises ValueError where knots and levels have different lengths."""
         if len(self.knots) != len(self.levels):
             raise ValueError(f"{len(self.levels)} levels for {len(self.knots)} knots")
 
@@ -87,17 +88,17 @@ class _Curve:
         """P(right) of many raw confidences in [0, 1]."""
         if self.knots:
             return np.interp(raw, self.knots, self.levels)
-        return _bounded(_sigmoid(self.slope * _logit(raw) + self.offset))
+        return _clipped(_sigmoid(self.slope * _logit(raw) + self.offset))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrator(_Curve):
-    """A curve that was fitted on outcomes.
+    """A curve that was fitted to outcomes.
 
     Attributes:
-        method: what kind of curve it is.
-        pairs: outcomes that it was fitted on.
-        held_out_error: expected calibration error, cross-fitted.
+        method: the kind of curve.
+        pairs: the number of outcomes that it was fitted to.
+        held_out_error: the expected calibration error, cross-fitted.
     """
 
     method: Literal["platt", "isotonic"]
@@ -119,10 +120,10 @@ class Calibrator(_Curve):
         outcome = np.asarray(right, dtype=np.float64)
         if len(raw) != len(outcome) or len(raw) < MIN_PAIRS:
             raise ValueError(f"{len(raw)} confidences, {len(outcome)} outcomes: too few to fit")
-        platt = _cross_fitted(raw, outcome, lambda x, y: _platt(x, y).apply)
+        platt = _cross_fit(raw, outcome, lambda x, y: _platt(x, y).apply)
         chosen, held_out = _platt(raw, outcome), platt
         if len(raw) >= ISOTONIC_PAIRS:
-            isotonic = _cross_fitted(raw, outcome, lambda x, y: _isotonic(x, y).apply)
+            isotonic = _cross_fit(raw, outcome, lambda x, y: _isotonic(x, y).apply)
             if _log_loss(isotonic, outcome) < _log_loss(platt, outcome):
                 chosen, held_out = _isotonic(raw, outcome), isotonic
         error = expected_calibration_error(held_out.tolist(), [bool(value) for value in outcome])
@@ -135,13 +136,13 @@ class Calibrator(_Curve):
 
 
 class Calibration:
-    """The calibration of one stage over its life: collects outcomes, refits, drops.
+    """The calibration of one stage, which collects outcomes and is fitted again and again.
 
-    ``observe`` only takes an outcome in. Fitting takes up to tens of milliseconds, so it stands by
-    itself: whenever one is ``due``, a thread runs ``fitting()``, and ``adopt`` takes the outcome.
+    ``observe`` only stores an outcome. A fit takes up to tens of milliseconds, so whenever one is
+    ``due``, call the result of ``fitting`` in a thread, and give its result to ``adopt``.
 
     Attributes:
-        calibrator: the current map; None before the first fit.
+        calibrator: the current curve; None before the first fit.
     """
 
     __slots__ = ("_fitted_at", "_pairs", "_seen", "calibrator")
@@ -152,7 +153,7 @@ class Calibration:
         self.drop()
 
     def drop(self) -> None:
-        """Forgets everything: what was observed does not hold for what answers now."""
+        """Forget all outcomes, because they are of other skills than the current ones."""
         self._pairs.clear()
         self._seen = 0
         self._fitted_at = 0
@@ -160,11 +161,11 @@ class Calibration:
 
     @property
     def outcomes(self) -> int:
-        """How many outcomes are kept."""
+        """The number of outcomes in memory."""
         return len(self._pairs)
 
     def observe(self, raw: float, *, right: bool) -> None:
-        """Note whether an answer was right. Its raw confidence was given before that was known.
+        """Store the outcome of an answer: its raw confidence, and whether it was right.
 
         Raises:
             ValueError: ``raw`` lies outside [0, 1].
@@ -180,13 +181,13 @@ class Calibration:
         return self._seen >= max(MIN_PAIRS, self._fitted_at * GROWTH)
 
     def fitting(self) -> Callable[[], Calibrator]:
-        """The next fit, as work for a thread; outcomes from now on are for the fit after it."""
+        """The next fit of the outcomes so far, as a function to call in a thread."""
         raws, outcomes = zip(*self._pairs, strict=True)
         self._fitted_at = self._seen
         return lambda: Calibrator.fit(raws, outcomes)
 
     def adopt(self, calibrator: Calibrator) -> None:
-        """Use what ``fitting`` gave, unless everything was dropped meanwhile."""
+        """Use the result of a fit, unless the outcomes were dropped meanwhile."""
         if self._fitted_at:
             self.calibrator = calibrator
 
@@ -215,18 +216,18 @@ class Calibration:
 class RiskModel:
     """P(wrong) of a local answer from a vector of signals.
 
-    L2-regularised logistic regression over a floor: with probability ``floor`` an answer is
-    wrong whatever the signals say (wrong labels, ambiguous requests), otherwise as the logistic
-    says. Without the floor a few confident errors would flatten the whole curve, and the most
-    confident answers would look safer than they are.
+    It is L2-regularised logistic regression with a floor: with the probability ``floor`` an answer
+    is wrong whatever the signals are (false labels, ambiguous requests), otherwise with that of the
+    logistic. Without a floor, a few errors with low risk would flatten the whole curve, and the
+    answers with the lowest risk would look safer than they are.
 
     Attributes:
-        means: of the signals, shape (signals,).
+        means: the means of the signals, shape (signals,).
         scales: their standard deviations.
-        floor: least P(wrong).
-        weights: offset first, then one per standardised signal.
-        held_out: P(wrong) of every pair it was fitted on, in their order, from the fold that
-            did not see the pair. Not stored with the model.
+        floor: the least P(wrong).
+        weights: the offset, then one weight for each standardised signal.
+        held_out: P(wrong) of every fitted pair, in their order, by the model of the folds that do
+            not hold the pair. Not stored with the model.
     """
 
     means: Vector
@@ -237,21 +238,21 @@ class RiskModel:
 
     @classmethod
     def fit(cls, signals: Vector, wrong: NDArray[np.bool_]) -> RiskModel:
-        """Fits on signals of shape (pairs, signals) that were taken before the outcomes."""
+        """Fit to signals of shape (pairs, signals), which were taken before the outcomes."""
         means = signals.mean(axis=0)
         scales = signals.std(axis=0) + 1e-9
-        x = np.clip((signals - means) / scales, -_CLIP, _CLIP)
+        x = np.clip((signals - means) / scales, -_MAX_DEVIATIONS, _MAX_DEVIATIONS)
         y = wrong.astype(np.float64)
         floor, weights = _risk_fit(x, y)
-        held_out = _cross_fitted(
-            x, y, lambda some, of: _risk_of(*_risk_fit(some, of, start=(floor, weights)))
+        held_out = _cross_fit(
+            x, y, lambda some, of: _risk_function(*_risk_fit(some, of, start=(floor, weights)))
         )
         return cls(means, scales, floor, weights, held_out)
 
     def risks(self, signals: Vector) -> Vector:
         """P(wrong) for signals of shape (rows, signals)."""
-        x = np.clip((signals - self.means) / self.scales, -_CLIP, _CLIP)
-        return _risk_of(self.floor, self.weights)(x)
+        x = np.clip((signals - self.means) / self.scales, -_MAX_DEVIATIONS, _MAX_DEVIATIONS)
+        return _risk_function(self.floor, self.weights)(x)
 
     def risk(self, signals: Vector) -> float:
         """P(wrong) for one vector of signals."""
@@ -278,25 +279,26 @@ class RiskModel:
 
 
 def _platt(raw: Vector, right: Vector) -> _Curve:
-    """Logistic regression on the logit, drawn towards the identity (slope 1, offset 0)."""
+    """Logistic regression on the logit, with the identity (slope 1, offset 0) as its prior."""
     design = np.stack([np.ones_like(raw), _logit(raw)], axis=1)
     precision = np.full(2, _PRIOR_PRECISION)
     offset, slope = _logistic(design, right, prior=np.asarray([0.0, 1.0]), precision=precision)
-    if slope < 0:  # more confidence must never mean less probability
+    if slope < 0:  # a higher confidence must never give a lower probability
         slope = 0.0
         (offset,) = _logistic(design[:, :1], right, prior=np.zeros(1), precision=precision[:1])
     return _Curve(slope=float(slope), offset=float(offset))
 
 
 def _isotonic(raw: Vector, right: Vector) -> _Curve:
-    """Pool-adjacent-violators (Ayer et al., 1955), each block with a few pairs of Platt's curve."""
+    """Isotonic regression by pool-adjacent-violators (Ayer et al., 1955); Platt's curve is its
+    prior."""
     platt = _platt(raw, right)
     order = np.argsort(raw, kind="stable")
     expected = platt.apply(raw[order])
     blocks: list[tuple[float, int, float, float]] = []  # sum of outcomes, pairs, of raw, of Platt
     for x, y, p in zip(raw[order].tolist(), right[order].tolist(), expected.tolist(), strict=True):
         block = (y, 1, x, p)
-        # Equal confidences belong together, whatever order their outcomes came in.
+        # Equal confidences are always one block.
         while blocks and (
             blocks[-1][0] * block[1] >= block[0] * blocks[-1][1]
             or blocks[-1][2] * block[1] == block[2] * blocks[-1][1]
@@ -305,8 +307,8 @@ def _isotonic(raw: Vector, right: Vector) -> _Curve:
             block = (last[0] + block[0], last[1] + block[1], last[2] + block[2], last[3] + block[3])
         blocks.append(block)
     sums, counts, raws, platts = (np.asarray(column) for column in zip(*blocks, strict=True))
-    levels = (sums + _BLOCK_PRIOR * platts / counts) / (counts + _BLOCK_PRIOR)
-    levels = _bounded(np.maximum.accumulate(levels))
+    levels = (sums + _BLOCK_PRIOR_PAIRS * platts / counts) / (counts + _BLOCK_PRIOR_PAIRS)
+    levels = _clipped(np.maximum.accumulate(levels))
     knots = tuple((raws / counts).tolist())
     return replace(platt, knots=knots, levels=tuple(levels.tolist()))
 
@@ -315,26 +317,26 @@ def _risk_fit(
     x: Vector, wrong: Vector, *, start: tuple[float, Vector] | None = None
 ) -> tuple[float, Vector]:
     """The most probable floor and weights, by Fisher scoring."""
-    # One imagined pair of each outcome in the middle: n right answers in a row leave a risk of
-    # about 1 / n (Laplace's rule of succession), not none.
+    # Add one imagined pair of each outcome at the mean of the signals. After n right answers in a
+    # row the risk is then about 1 / n (Laplace's rule of succession), and not 0.
     x = np.concatenate([x, np.zeros((2, x.shape[1]))])
     y = np.append(wrong, (0.0, 1.0))
     design = np.concatenate([np.ones((len(x), 1)), x], axis=1)
-    precision = np.full(design.shape[1], _RISK_PRECISION)
-    precision[0] = 1e-3  # the base rate is not drawn anywhere
+    precision = np.full(design.shape[1], _RISK_WEIGHT_PRECISION)
+    precision[0] = 1e-3  # next to no prior for the offset
     errors, rights = _FLOOR_PRIOR
 
-    # The logit of the floor, then the weights.
+    # ``parts`` is the logit of the floor, followed by the weights.
     def loss(parts: Vector) -> float:
         floor, weights = _sigmoid(parts[0]), parts[1:]
-        risk = _bounded(floor + (1 - floor) * _sigmoid(design @ weights))
+        risk = _clipped(floor + (1 - floor) * _sigmoid(design @ weights))
         prior = errors * np.log(floor) + rights * np.log1p(-floor)
         return float(_log_loss(risk, y) - prior + 0.5 * (precision * weights**2).sum())
 
     def step(parts: Vector) -> Vector:
         floor, weights = float(_sigmoid(parts[0])), parts[1:]
         logistic = _sigmoid(design @ weights)
-        risk = _bounded(floor + (1 - floor) * logistic)
+        risk = _clipped(floor + (1 - floor) * logistic)
         slopes = np.concatenate(
             [
                 ((1 - logistic) * floor * (1 - floor))[:, None],
@@ -350,19 +352,19 @@ def _risk_fit(
         )
 
     floor, weights = start or (errors / (errors + rights), np.zeros(len(precision)))
-    found = _descended(np.append(_logit(np.asarray(floor)), weights), loss, step, tolerance=1e-6)
+    found = _minimise(np.append(_logit(np.asarray(floor)), weights), loss, step, tolerance=1e-6)
     return float(_sigmoid(found[0])), found[1:]
 
 
-def _risk_of(floor: float, weights: Vector) -> Callable[[Vector], Vector]:
-    return lambda x: _bounded(floor + (1 - floor) * _sigmoid(weights[0] + x @ weights[1:]))
+def _risk_function(floor: float, weights: Vector) -> Callable[[Vector], Vector]:
+    return lambda x: _clipped(floor + (1 - floor) * _sigmoid(weights[0] + x @ weights[1:]))
 
 
-def _cross_fitted(
+def _cross_fit(
     x: Vector, y: Vector, fit: Callable[[Vector, Vector], Callable[[Vector], Vector]]
 ) -> Vector:
-    """What ``fit`` says of each row when fitted on the other folds. Folds take turns, so that each
-    spans the whole time in which the rows came."""
+    """The prediction for each row by a model that was fitted to the other folds. Neighbouring rows
+    are in different folds, so that each fold spans the whole time of the rows."""
     fold = np.arange(len(y)) % FOLDS
     out = np.empty(len(y))
     for number in range(FOLDS):
@@ -385,17 +387,17 @@ def _logistic(design: Vector, y: Vector, *, prior: Vector, precision: Vector) ->
         hessian = (design * (p * (1 - p))[:, None]).T @ design + np.diag(precision)
         return np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
 
-    return _descended(prior, loss, step, tolerance=1e-9)
+    return _minimise(prior, loss, step, tolerance=1e-9)
 
 
-def _descended(
+def _minimise(
     start: Vector,
     loss: Callable[[Vector], float],
     step: Callable[[Vector], Vector],
     *,
     tolerance: float,
 ) -> Vector:
-    """Where the loss is least, by steps that are halved while a whole one would not improve it."""
+    """The minimum of the loss, by Newton steps that are halved until they improve it."""
     place, current = start, loss(start)
     for _ in range(_NEWTON_STEPS):
         whole, scale = step(place), 1.0
@@ -413,12 +415,12 @@ def _sigmoid(z: Vector | float) -> Vector:
 
 
 def _logit(p: Vector) -> Vector:
-    p = _bounded(p)
+    p = _clipped(p)
     return np.log(p) - np.log1p(-p)
 
 
-def _bounded(p: Vector) -> Vector:
-    return np.clip(p, _MARGIN, 1 - _MARGIN)
+def _clipped(p: Vector) -> Vector:
+    return np.clip(p, _MIN_PROBABILITY, 1 - _MIN_PROBABILITY)
 
 
 def _log_loss(p: Vector, y: Vector) -> float:

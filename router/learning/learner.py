@@ -532,7 +532,7 @@ class Learner:
             outcomes: for each: the row, the stage, its own confidence, and whether it was right. A
                 row is any name for a labelled request over these skills; each row counts once.
         """
-        await self.calibrations.take_in(outcomes)
+        await self.calibrations.add_outcomes(outcomes)
         await self._save()
 
     def status(self) -> dict[str, Any]:

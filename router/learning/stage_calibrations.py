@@ -1,6 +1,6 @@
-"""The confidences of the stages: whose an answer's is, and how far each of them comes true.
+"""The calibrations of all stages, and which of them the confidence of an answer belongs to.
 
-Every stage whose confidence is calibrated has a ``Calibration`` of its own. Its outcomes come from
+Each stage whose confidence is calibrated has a ``Calibration`` of its own. Its outcomes come from
 feedback, one by one, and from files of labelled requests, each row of which counts once.
 """
 
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
     from router.result import RoutingResult
 
 LOCAL: Final = "local"
-"""What answers from evidence are filed under, as a stage has its name for calibration."""
+"""The source of the confidence of a local answer, which the error bound or the coverage
+calibrates."""
 CALIBRATED: Final = ("llm", "vector")
 """Stages whose confidence is calibrated. A cached answer has the confidence of one of them."""
 MAX_ROWS: Final = 20_000
-"""Labelled requests that are remembered as counted; the newest."""
+"""Only this many newest rows are remembered as counted."""
 
 OWN_CONFIDENCE: Final = "own_confidence"
-"""The name, in the trace of the stage that answered, of its confidence before calibration."""
+"""Key in the trace evidence of the stage that answered: its confidence before calibration."""
 COVERAGE: Final = "coverage"
-"""The name, in the trace of an answer that examples gave, of P(they speak about the request)."""
+"""Key in the trace evidence of a local answer: P(the request is covered)."""
 CORRECTED: Final = "corrected"
-"""The name, in the trace of an answer that a person gave for this very request, of that fact."""
+"""Key in the trace evidence of an answer that is a person's correction."""
 
 
 class StageCalibrations:
@@ -36,9 +37,9 @@ class StageCalibrations:
     def __init__(
         self, states: Mapping[str, Mapping[str, Any]] | None = None, rows: Iterable[object] = ()
     ) -> None:
-        """Those of an earlier run, from what ``to_dict`` and ``rows`` gave; none at first.
+        """Restore the calibrations from the results of ``to_dict`` and ``rows``.
 
-        Raises KeyError, TypeError, ValueError or AttributeError where it is not of them."""
+        Raises KeyError, TypeError, ValueError or AttributeError where they have another form."""
         states = {} if states is None else states
         self._by_stage = {stage: Calibration.from_dict(state) for stage, state in states.items()}
         self._rows = {str(row): None for row in rows}  # oldest first
@@ -53,7 +54,7 @@ class StageCalibrations:
         return {stage: calibration.to_dict() for stage, calibration in self._by_stage.items()}
 
     def drop(self) -> None:
-        """Forget everything that was observed: it does not hold for what answers now."""
+        """Forget all outcomes, because they are of other skills than the current ones."""
         for calibration in self._by_stage.values():
             calibration.drop()
         self._rows.clear()
@@ -63,12 +64,12 @@ class StageCalibrations:
         return row in self._rows
 
     async def observe(self, stage: str, confidence: float, *, right: bool) -> None:
-        """Note whether an answer of a stage was right, by its own confidence."""
+        """Store whether an answer of a stage with this raw confidence was right."""
         self._note(stage, confidence, right=right)
         await self._refit()
 
-    async def take_in(self, outcomes: Iterable[tuple[str, str, float, bool]]) -> None:
-        """Note outcomes of labelled rows; see ``Learner.calibrate``."""
+    async def add_outcomes(self, outcomes: Iterable[tuple[str, str, float, bool]]) -> None:
+        """Store outcomes of labelled rows; see ``Learner.calibrate``."""
         for row, stage, confidence, right in outcomes:
             if stage != CORRECTED and row not in self._rows:
                 self._rows[row] = None
@@ -78,8 +79,8 @@ class StageCalibrations:
         await self._refit()
 
     def calibrated(self, verdict: RoutingResult) -> RoutingResult:
-        """The verdict with the confidence of its stage as a calibrated probability, as far as there
-        are outcomes. The stage's trace entry then says what its own confidence was."""
+        """The verdict with a calibrated confidence, if its stage has a fitted calibration. The
+        trace entry of that stage then holds the confidence before calibration."""
         if verdict.calibrated:
             return verdict
         own, calibration = verdict.confidence, self._by_stage.get(verdict.stage.value)
@@ -97,7 +98,7 @@ class StageCalibrations:
         )
 
     def status(self) -> dict[str, Any]:
-        """What is known of each stage, as plain JSON types."""
+        """The state of each stage's calibration, as plain JSON types."""
         return {stage: _shown(calibration) for stage, calibration in self._by_stage.items()}
 
     def _note(self, stage: str, confidence: float, *, right: bool) -> None:
@@ -110,8 +111,8 @@ class StageCalibrations:
 
 
 def confidence_source(result: RoutingResult) -> str:
-    """Whose confidence an answer's is: the stage's that gave it, a person's (``corrected``), or the
-    examples' (``local``), which is calibrated on its own."""
+    """Where the confidence of an answer comes from: the name of the stage that answered,
+    ``corrected`` for a person's correction, or ``local`` for the local model."""
     if any(CORRECTED in entry.evidence for entry in result.trace):
         return CORRECTED
     examples = any(
@@ -121,7 +122,7 @@ def confidence_source(result: RoutingResult) -> str:
 
 
 def own_confidence(result: RoutingResult) -> float:
-    """What the stage that answered said of itself."""
+    """The confidence of the stage that answered, before calibration."""
     for entry in result.trace:
         own = entry.evidence.get(OWN_CONFIDENCE)
         if entry.stage is result.stage and isinstance(own, float):
