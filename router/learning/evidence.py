@@ -1,18 +1,18 @@
-"""What the router was told about requests: labelled examples, durable, bounded, one a text.
+"""The evidence file: labels of requests, and the state of what is learnt from them.
 
-A label says which skills are right for a request ("none" is a label too), or that one skill is
-wrong. It carries digests of what the skills said of themselves at that time, so that evidence about
-a skill that has changed since counts less, and evidence about one that is gone does not count until
-it is back. That no skill is right was said over the skills that there were: it is no correction
-where there is a new one, and no evidence at all over the skills of another project.
+A label says which skills are right for a request ("none" is a label, too), or that one skill is
+wrong. It holds digests of the descriptions that the skills had at that time. So a label has a lower
+weight when one of its skills has changed since, and none while one is not installed. A label "none"
+holds a digest of all skills of that time: it is no correction any more when a skill is new, and has
+no weight when most skills are new, as in another project.
 
-A person outranks a file, and a file an LLM. But a label about skills that have changed since does
-not hide a later label of a weaker source: both are kept, and for each catalog the one counts that
-holds best.
+A person's label outranks one from a file, and that outranks one of an LLM. But a label about skills
+that have changed since does not hide a newer label of a weaker source: both are stored, and for
+each catalog the one with the higher weight is used.
 
-One SQLite file, shared by the processes of a machine: examples, the answers that ``feedback`` may
-speak about, the states of what is fitted on all this, and the latest outcomes of local answers, of
-which the processes tell each other.
+It is one SQLite file that the processes of a machine share. It holds the labels, the answers that
+``feedback`` may refer to, fitted models, states, and the latest outcomes of local answers, which
+the processes exchange.
 """
 
 from __future__ import annotations
@@ -42,20 +42,21 @@ _log: Final = logging.getLogger(__name__)
 
 MAX_EXAMPLES: Final = 20_000
 MAX_ANSWERS: Final = 10_000
-"""Answers that feedback can still be given on."""
+"""The number of latest answers that feedback can be given on."""
 MAX_OUTCOMES: Final = 1_000
-"""Outcomes that processes which share the file may be behind."""
+"""The number of latest outcomes in the file. A process that reads less often misses some."""
 MAX_SKILLS: Final = 20
 MAX_MODELS: Final = 4
-"""How many models are kept, each for another catalog. Each takes some megabytes."""
+"""The number of stored models, each for another catalog. Each takes some megabytes."""
 
 MAX_OFFERS: Final = 50
-"""Sets of skills that labels which name none were given over; each takes 20 bytes a skill."""
+"""The number of sets of skills that are remembered for "none" labels; each takes 20 bytes a
+skill."""
 
-AGED_WEIGHT: Final = 0.5
-"""The weight of an example that speaks of a skill which has changed since."""
-OTHERS: Final = 0.5
-"""Where more than this share of the skills is new, a label that names none is no evidence."""
+CHANGED_SKILL_WEIGHT: Final = 0.5
+"""The weight of a label one of whose skills has changed since."""
+MAX_NEW_SHARE: Final = 0.5
+"""A "none" label has no weight where more than this share of the skills is new."""
 
 
 _SCHEMA: Final = Schema(
@@ -121,20 +122,20 @@ CREATE TABLE outcomes (
 )
 
 
-_ADD: Final = (
+_ADD_LABEL: Final = (
     "INSERT INTO labels SELECT :key, :wrong, :text, :digests, :source, :rank, :learnt"
     " WHERE NOT EXISTS (SELECT 1 FROM labels"
     " WHERE key = :key AND wrong = :wrong AND rank > :rank AND learnt > :learnt)"
     " ON CONFLICT (key, wrong, rank) DO UPDATE SET text = excluded.text,"
     " digests = excluded.digests, source = excluded.source, learnt = excluded.learnt"
 )
-"""A label that was given just now: it replaces an equal one."""
-_MERGE: Final = f"{_ADD} WHERE excluded.learnt > learnt"
-"""A label from another file: among equal ones the later one counts."""
-_OUTRANK: Final = (
+"""Adds a new label, in place of one for the same request and of the same rank."""
+_MERGE_LABEL: Final = f"{_ADD_LABEL} WHERE excluded.learnt > learnt"
+"""Adds a label from another file. Of two with the same rank, the later one is kept."""
+_DELETE_OUTRANKED: Final = (
     "DELETE FROM labels WHERE key = :key AND wrong = :wrong AND rank < :rank AND learnt <= :learnt"
 )
-"""A label that was just put replaces earlier ones of weaker sources."""
+"""Deletes earlier labels of weaker sources, after a label was added."""
 
 
 class _Row(NamedTuple):
@@ -150,12 +151,12 @@ class _Row(NamedTuple):
 
 
 class Source(StrEnum):
-    """Who said so, weakest first."""
+    """Where a label comes from, weakest source first."""
 
     LLM = "llm"
-    """The LLM decided a request that the router could not."""
+    """The LLM answered a request."""
     AUDIT = "audit"
-    """The LLM was asked about a request that the router had answered by itself."""
+    """The LLM was asked about a request that the local model had answered."""
     FILE = "file"
     """A file of examples, imported or beside a skill."""
     FEEDBACK = "feedback"
@@ -163,7 +164,7 @@ class Source(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Higher outranks lower; LLM and audit are the same source."""
+        """A higher rank outranks a lower one; LLM and audit have the same."""
         return {"llm": 0, "audit": 0, "file": 1, "feedback": 2}[self.value]
 
 
@@ -173,15 +174,15 @@ class Example:
 
     Attributes:
         text: the request.
-        skills: the skills that are right, sorted; empty means that none is. Of a label that says
-            what is wrong: that one skill.
-        right: False means that the skill in ``skills`` is wrong, and says nothing about others.
-        source: who said so.
-        weight: in (0, 1]; less than 1 when a skill has changed since.
-        learnt: when it was given, in seconds since the epoch; None means now. It is never later.
-        digests: of what the skills said of themselves then, by name, from which the weight follows;
-            of a label that names none, that of the skills there were, under an empty name. None
-            means that they say the same now.
+        skills: the skills that are right, sorted; empty means that none is. With ``right`` False,
+            the one skill that is wrong.
+        right: False means that the skill in ``skills`` is wrong; other skills may be right or not.
+        source: where it comes from.
+        weight: in (0, 1]; less than 1 where a skill has changed since.
+        learnt: the time of the label, in seconds since the epoch; None means now. A time in the
+            future is taken as now.
+        digests: of the descriptions that the skills had then, by name; for a "none" label, that of
+            all skills, under an empty name. None means those of the current skills.
     """
 
     text: str
@@ -195,18 +196,19 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class PastAnswer:
-    """An earlier answer, as far as feedback can be about it.
+    """What is needed of an earlier answer to take feedback on it.
 
     Attributes:
         text: the request.
-        skills: what was selected.
-        context: what its cache entries are filed under.
-        stage: the stage that answered.
-        confidence: that stage's own, in [0, 1], before calibration.
-        teaches: whether the request's text alone determined the answer.
+        skills: the selected skills.
+        context: the cache context of the request.
+        stage: the result of ``confidence_source``.
+        confidence: the confidence before calibration, in [0, 1].
+        teaches: whether feedback may become a label: the answer depended on the text alone, and
+            labels may be learnt from its scope.
         scope: of the request; None where it had none.
-        was_question: whether it asked back, which names no skill and does not say that none fits.
-        version: of the decision, whose confidence it is; None where that was not noted.
+        was_question: whether the router asked back, which does not mean that no skill fits.
+        version: the ``DECISION_VERSION`` of the answer; None where it was not stored.
     """
 
     text: str
@@ -220,48 +222,48 @@ class PastAnswer:
     version: int | None = None
 
 
-_NO_SKILL: Final = ("",)
-_NO_DIGESTS: Final = json.dumps({"": ""})
-_OF_NONE: Final = '{"": '
-"""What the digests of a label that names no skill begin with."""
+_RETRACTED_SKILLS: Final = ("",)
+_RETRACTED_DIGESTS: Final = json.dumps({"": ""})
+_NAMES_NONE_PREFIX: Final = '{"": '
+"""The beginning of the digests of a "none" label, as JSON."""
 
 
-def taken_back(text: str) -> Example:
-    """A label that takes the place of what a person said is right for a request, here and in other
-    processes, and says nothing itself: it names a skill that no catalog holds."""
-    return Example(text, _NO_SKILL, True, Source.FEEDBACK)
+def retraction(text: str) -> Example:
+    """A label that replaces a person's "none" label for a request, here and in other processes, and
+    has no effect itself: it names a skill that no catalog has."""
+    return Example(text, _RETRACTED_SKILLS, True, Source.FEEDBACK)
 
 
 def self_description(skill: SkillManifest) -> str:
-    """Digest of what a skill says it is for. Its instructions may change without making what is
-    known about its requests any older."""
-    said = [
+    """A digest of the texts that say what a skill is for. Its instructions are not among them: when
+    they change, its labels keep their weight."""
+    parts = [
         skill.name,
         skill.description,
         *skill.routing_keywords,
         *skill.intents,
         *skill.examples,
     ]
-    return hashlib.blake2b("\0".join(said).encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def _prints_of(catalog: Mapping[str, SkillManifest]) -> list[str]:
-    """The beginning of each skill's digest, in order."""
+def _fingerprints_of(catalog: Mapping[str, SkillManifest]) -> list[str]:
+    """The first digits of each skill's digest, sorted."""
     return sorted(self_description(skill)[:16] for skill in catalog.values())
 
 
-def _key_of(prints: Sequence[str]) -> str:
-    return hashlib.blake2b("".join(prints).encode(), digest_size=16).hexdigest()
+def _digest_of_fingerprints(fingerprints: Sequence[str]) -> str:
+    return hashlib.blake2b("".join(fingerprints).encode(), digest_size=16).hexdigest()
 
 
 def evidence_file(directory: Path) -> Path:
-    """The file in a folder for what is learnt."""
+    """The path of the evidence file in its folder."""
     return directory / "evidence.sqlite3"
 
 
 def open_evidence(settings: Settings, *, clock: Callable[[], float]) -> EvidenceStore:
-    """The evidence of these settings. Earlier versions kept it in the state folder, which may be
-    deleted at any time: what is there is taken along.
+    """Open the evidence file of these settings. Earlier versions had it in the state folder, which
+    may be deleted at any time; a file there is moved into this one.
 
     Raises:
         StoreError: it cannot be opened.
@@ -311,16 +313,16 @@ class EvidenceStore:
             StoreError: it cannot be opened, or a later version wrote it; the message names it.
         """
         self._clock = clock
-        # An LLM call was paid for every row: it must survive the power as well.
+        # Every row has cost an LLM call or a person's time, so it must survive a power failure.
         self._file = SharedConnection(
             path, _SCHEMA, durable=True, set_aside=lambda what: _log.error("%s", what)
         )
         self.close = self._file.close
-        # What others write is read when it is asked for, and what this process writes is added.
-        self._with_feedback: set[str] = set()
-        self._feedback_of: int | None = None  # the version of the file; None before it is read
-        self._teller = uuid.uuid4().hex
-        self._heard = self._read("SELECT coalesce(max(number), 0) FROM outcomes")[0][0]
+        # The normalised requests with labels of people. Read again when others have written.
+        self._requests_with_feedback: set[str] = set()
+        self._feedback_version: int | None = None  # the version of the file; None before it is read
+        self._process_id = uuid.uuid4().hex
+        self._last_read_outcome = self._read("SELECT coalesce(max(number), 0) FROM outcomes")[0][0]
 
     @property
     def folder(self) -> Path:
@@ -328,10 +330,8 @@ class EvidenceStore:
         return self._file.path.parent
 
     def take_over(self, earlier: Path) -> None:
-        """Take along what another file of this kind holds, and rename that file. Where both speak
-        about a request, the stronger source counts, and the later one among equals.
-
-        A file that cannot be read is left where it is, with an error in the log."""
+        """Copy the contents of another evidence file into this one, and rename that file; see
+        ``merge``. A file that cannot be read stays where it is, with an error in the log."""
         try:
             source = opened(earlier, _SCHEMA, durable=True)
             with closing(source):
@@ -344,7 +344,7 @@ class EvidenceStore:
             _log.error("evidence of an earlier version is not taken along: %s", error)
             return
         with self._file.transaction() as database:
-            _write(database, _MERGE, labels)
+            _upsert(database, _MERGE_LABEL, labels)
             database.executemany("INSERT OR IGNORE INTO answers (id, answer) VALUES (?, ?)", kept)
             database.executemany("INSERT OR IGNORE INTO states VALUES (?, ?)", states)
             database.executemany("INSERT OR IGNORE INTO offers (key, prints) VALUES (?, ?)", offers)
@@ -360,26 +360,30 @@ class EvidenceStore:
         catalog: Mapping[str, SkillManifest],
         right: bool = True,
     ) -> bool:
-        """Remember one label, durably before it returns.
+        """Store one label. It is on the disk when this returns.
 
         Returns:
-            Whether it was new or outranked or renewed what was known; a weaker source changes
-            nothing, unless what is known speaks of skills as they no longer are.
+            Whether it was stored. It is not where a label of a stronger source has the full weight.
 
         Raises:
-            InvalidRequest: the text cannot be a request, there are too many skills, or, of a label
-                that says what is wrong, not exactly one.
+            InvalidRequest: the text cannot be a request, there are too many skills, or, with
+                ``right`` False, not exactly one.
         """
         return self.add_many([Example(text, tuple(skills), right, source)], catalog=catalog) == 1
 
     def add_many(self, examples: Sequence[Example], *, catalog: Mapping[str, SkillManifest]) -> int:
-        """Remember labels, all or none; see ``add``. Their weights are not kept.
+        """Store labels, all or none; see ``add``. Their weights are not stored.
 
         Returns:
-            How many changed what was known.
+            The number of labels that were stored.
         """
-        prints = [] if all(example.skills for example in examples) else _prints_of(catalog)
-        rows = [self._row(example, catalog, _key_of(prints)) for example in examples]
+        fingerprints = (
+            [] if all(example.skills for example in examples) else _fingerprints_of(catalog)
+        )
+        rows = [
+            self._row(example, catalog, _digest_of_fingerprints(fingerprints))
+            for example in examples
+        ]
         weight = self._weighing(catalog)
         outranks = "SELECT digests FROM labels WHERE key = ? AND wrong = ? AND rank > ?"
         counting = [
@@ -391,7 +395,7 @@ class EvidenceStore:
             )
         ]
         earlier = any(example.learnt is not None for example in examples)
-        return self._put(_MERGE if earlier else _ADD, counting, prints)
+        return self._write_labels(_MERGE_LABEL if earlier else _ADD_LABEL, counting, fingerprints)
 
     def _row(self, example: Example, catalog: Mapping[str, SkillManifest], offer: str) -> _Row:
         check_text("request", example.text, MAX_REQUEST_CHARACTERS)
@@ -419,8 +423,8 @@ class EvidenceStore:
         )
 
     def examples(self, catalog: Mapping[str, SkillManifest]) -> list[Example]:
-        """The labels that count over a catalog, oldest first: it holds all their skills, or, of a
-        label that names none, not mostly others than those it was given over."""
+        """The labels that have a weight over a catalog, oldest first; see the module's
+        docstring."""
         weight = self._weighing(catalog)
         found: dict[tuple[str, str], Example] = {}
         for key, text, wrong, digests, source, _ in self._rows():
@@ -428,54 +432,55 @@ class EvidenceStore:
                 label = Example(text, _named(digests), not wrong, Source(source), counts)
                 other = found.get((key, wrong))
                 if other is None or _strength(other) < _strength(label):
-                    found.pop((key, wrong), None)  # or the newer one had the older one's place
+                    found.pop((key, wrong), None)  # so that the newer one comes last
                     found[key, wrong] = label
         return list(found.values())
 
     def _weighing(
         self, catalog: Mapping[str, SkillManifest]
     ) -> Callable[[Mapping[str, str]], float]:
-        """What a label with some digests weighs over a catalog; 0 where it does not count."""
+        """A function that gives the weight of a label over a catalog, from its digests."""
         described = cache(lambda name: self_description(catalog[name]))
-        prints = cache(lambda: _prints_of(catalog))
-        new = cache(lambda offer: self._new_since(offer, prints()))
+        fingerprints = cache(lambda: _fingerprints_of(catalog))
+        new = cache(lambda offer: self._new_since(offer, fingerprints()))
 
         def weight(digests: Mapping[str, str]) -> float:
             if "" in digests:
-                counts, same = new(digests[""]) <= OTHERS, new(digests[""]) == 0
+                counts, same = new(digests[""]) <= MAX_NEW_SHARE, new(digests[""]) == 0
             else:
                 counts = catalog.keys() >= digests.keys()
-                same = counts and all(described(one) == said for one, said in digests.items())
-            return (1.0 if same else AGED_WEIGHT) if counts else 0.0
+                same = counts and all(described(one) == digest for one, digest in digests.items())
+            return (1.0 if same else CHANGED_SKILL_WEIGHT) if counts else 0.0
 
         return weight
 
-    def _new_since(self, offer: str, prints: Sequence[str]) -> float:
-        """The share of the skills that were not there, or were others, when a label was given that
-        names none: 1 where it is not known which were there."""
-        if offer == _key_of(prints):
+    def _new_since(self, offer: str, fingerprints: Sequence[str]) -> float:
+        """The share of the skills that are new or changed since a "none" label was given; 1 where
+        the skills of that time are not known."""
+        if offer == _digest_of_fingerprints(fingerprints):
             return 0.0
         for (then,) in self._read("SELECT prints FROM offers WHERE key = ?", offer):
-            return len(set(prints).difference(json.loads(then))) / max(len(prints), 1)
+            return len(set(fingerprints).difference(json.loads(then))) / max(len(fingerprints), 1)
         return 1.0
 
     def may_be_corrected(self, text: str) -> bool:
-        """Whether ``correction`` has to be asked: False only where no person gave a label for this
-        request, in any process. It takes some microseconds and waits for no thread."""
+        """Whether ``correction`` must be called: False only where no person gave a label for this
+        request, in any process. It takes some microseconds, without a thread."""
         version = self._file.version()
         return (
             version is None
-            or version != self._feedback_of
-            or (normalise(text) in self._with_feedback)
+            or version != self._feedback_version
+            or (normalise(text) in self._requests_with_feedback)
         )
 
     def correction(self, text: str, catalog: Mapping[str, SkillManifest]) -> tuple[str, ...] | None:
-        """The skills that a person said are right for a request; None where nobody did, or called
-        one of them wrong since, or where one is gone or has changed, or, where none was right, a
-        skill is new."""
+        """The skills that a person named as right for a request. None where nobody did, where one
+        of them was called wrong later or is removed or changed, and, for "none", where a skill is
+        new.
+        """
         key = normalise(text)
         with self._file.turn() as database:
-            self._follow(database)
+            self._read_requests_with_feedback(database)
             rows = database.execute(
                 "SELECT wrong, digests FROM labels WHERE key = ? AND source = ? ORDER BY learnt",
                 (key, Source.FEEDBACK.value),
@@ -489,7 +494,7 @@ class EvidenceStore:
         if right is None:
             return None
         if "" in right:
-            return None if self._new_since(right[""], _prints_of(catalog)) else ()
+            return None if self._new_since(right[""], _fingerprints_of(catalog)) else ()
         if any(
             name not in catalog or self_description(catalog[name]) != digest
             for name, digest in right.items()
@@ -497,19 +502,19 @@ class EvidenceStore:
             return None
         return tuple(right)
 
-    def _follow(self, database: sqlite3.Connection) -> None:
-        """Take over which requests have labels of people, where another process has written."""
-        version = version_of(database)  # first: what is written meanwhile is another version
-        if version != self._feedback_of:
+    def _read_requests_with_feedback(self, database: sqlite3.Connection) -> None:
+        """Read again which requests have labels of people, if another process has written."""
+        version = version_of(database)  # before the rows: a later write then is another version
+        if version != self._feedback_version:
             rows = database.execute(
                 "SELECT key FROM labels WHERE rank = ?", (Source.FEEDBACK.rank,)
             )
-            self._with_feedback = {key for (key,) in rows}
-            self._feedback_of = version
+            self._requests_with_feedback = {key for (key,) in rows}
+            self._feedback_version = version
 
     def all(self) -> list[Example]:
-        """Every label, whatever the catalog, oldest first, with its time and digests; ``add_many``
-        takes them in elsewhere as they are here."""
+        """Every label, whatever the catalog, oldest first, with its time and digests, so that
+        ``add_many`` can copy them to another file."""
         return [
             Example(text, _named(digests), not wrong, Source(source), 1.0, learnt, digests)
             for _, text, wrong, digests, source, learnt in self._rows()
@@ -519,7 +524,7 @@ class EvidenceStore:
         rows = self._read(
             "SELECT key, text, wrong, digests, source, learnt FROM labels WHERE digests != ?"
             " ORDER BY learnt, key",
-            _NO_DIGESTS,
+            _RETRACTED_DIGESTS,
         )
         for key, text, wrong, digests, source, learnt in rows:
             yield key, text, wrong, json.loads(digests), source, learnt
@@ -542,59 +547,66 @@ class EvidenceStore:
     def merge(
         self, labels: Iterable[Sequence[Any]], *, catalog: Mapping[str, SkillManifest]
     ) -> int:
-        """Take in labels of another file. Where both speak about a request, the stronger source
-        counts, and the later one among equals. What cannot be read is left out. A label that names
-        no skill counts where it was given over the skills of the catalog.
+        """Store labels of another file. Of two labels for one request, the stronger source is kept,
+        and the later one among equals. Malformed labels are left out. A "none" label has a weight
+        only where it was given over the skills of the catalog.
 
         Returns:
-            How many changed what was known.
+            The number of labels that were stored.
         """
-        rows = [row for label in labels if (row := _checked(label)) is not None]
-        names_none = any(row.digests.startswith(_OF_NONE) for row in rows)
-        return self._put(_MERGE, rows, _prints_of(catalog) if names_none else [])
+        rows = [row for label in labels if (row := _row_from_json(label)) is not None]
+        names_none = any(row.digests.startswith(_NAMES_NONE_PREFIX) for row in rows)
+        return self._write_labels(
+            _MERGE_LABEL, rows, _fingerprints_of(catalog) if names_none else []
+        )
 
-    def _put(self, statement: str, rows: Sequence[_Row], prints: Sequence[str]) -> int:
-        """Write labels, all or none; how many changed what was known. Where there are too many, the
-        oldest of the weakest source go."""
+    def _write_labels(
+        self, statement: str, rows: Sequence[_Row], fingerprints: Sequence[str]
+    ) -> int:
+        """Write labels, all or none; returns the number of those written. Where there are too many,
+        the oldest of the weakest source are deleted."""
         with self._file.transaction() as database:
-            changed = _write(database, statement, rows)
+            changed = _upsert(database, statement, rows)
             database.execute(
                 "DELETE FROM labels WHERE (key, wrong, rank) IN (SELECT key, wrong, rank FROM"
                 " labels ORDER BY rank DESC, learnt DESC, key, wrong LIMIT -1 OFFSET ?)",
                 (MAX_EXAMPLES,),
             )
-            _keep_offer(database, rows, prints)
-            self._with_feedback.update(row.key for row in rows if row.rank == Source.FEEDBACK.rank)
+            _store_offer(database, rows, fingerprints)
+            self._requests_with_feedback.update(
+                row.key for row in rows if row.rank == Source.FEEDBACK.rank
+            )
         return changed
 
     def exchange(self, key: str, outcome: Sequence[Any]) -> list[Any]:
-        """Tell the other processes that share the file how a local answer did, as plain JSON types.
-        What they have told of the same local model since this was last called, or the file opened.
-        """
+        """Write an outcome of a local answer for the other processes that share the file, as plain
+        JSON types. Returns the outcomes of the same local model that they have written since the
+        last call, or since the file was opened."""
         with self._file.transaction() as database:
             [[own]] = database.execute(
                 "INSERT INTO outcomes (teller, key, outcome) VALUES (?, ?, ?) RETURNING number",
-                (self._teller, key, json.dumps(outcome)),
+                (self._process_id, key, json.dumps(outcome)),
             ).fetchall()
-            told = database.execute(
+            outcomes = database.execute(
                 "SELECT outcome FROM outcomes"
                 " WHERE number > ? AND teller != ? AND key = ? ORDER BY number",
-                (self._heard, self._teller, key),
+                (self._last_read_outcome, self._process_id, key),
             ).fetchall()
             database.execute("DELETE FROM outcomes WHERE number <= ?", (own - MAX_OUTCOMES,))
-            self._heard = own
-        return [json.loads(row) for (row,) in told]
+            self._last_read_outcome = own
+        return [json.loads(row) for (row,) in outcomes]
 
     def counts(self) -> dict[Source, int]:
-        """How many labels each source gave."""
+        """The number of labels by source."""
         rows = self._read(
-            "SELECT source, count(*) FROM labels WHERE digests != ? GROUP BY source", _NO_DIGESTS
+            "SELECT source, count(*) FROM labels WHERE digests != ? GROUP BY source",
+            _RETRACTED_DIGESTS,
         )
         found = dict(rows)
         return {source: found.get(source.value, 0) for source in Source}
 
     def keep_answers(self, answers: Mapping[str, PastAnswer]) -> None:
-        """Remember answers, by the id of each, so that feedback can be given on them later."""
+        """Store answers by id, so that feedback can be given on them later."""
         rows = [(answer_id, json.dumps(asdict(answer))) for answer_id, answer in answers.items()]
         with self._file.transaction() as database:
             database.executemany("INSERT OR REPLACE INTO answers (id, answer) VALUES (?, ?)", rows)
@@ -604,7 +616,7 @@ class EvidenceStore:
             )
 
     def answer(self, answer_id: str) -> PastAnswer | None:
-        """An earlier answer; None when it is unknown or too long ago."""
+        """An earlier answer; None where it is unknown or was deleted as too old."""
         for (text,) in self._read("SELECT answer FROM answers WHERE id = ?", answer_id):
             fields = json.loads(text)
             return PastAnswer(**fields | {"skills": tuple(fields["skills"])})
@@ -616,36 +628,36 @@ class EvidenceStore:
         return self._clock()
 
     def state(self, name: str) -> Any:
-        """What was kept under a name, as plain JSON types; None when nothing was."""
+        """The state with a name, as plain JSON types; None without one."""
         for (value,) in self._read("SELECT value FROM states WHERE name = ?", name):
             return json.loads(value)
         return None
 
     def states(self, start: str) -> dict[str, Any]:
-        """What was kept under the names that begin so, by the rest of the name."""
+        """The states whose names begin with ``start``, by the rest of the name."""
         query = "SELECT name, value FROM states WHERE name >= ? AND name < ?"
         rows = self._read(query, start, f"{start}\U0010ffff")
         return {name.removeprefix(start): json.loads(value) for name, value in rows}
 
     def drop_states(self, end: str) -> None:
-        """Forget what was kept under the names that end so."""
+        """Delete the states whose names end with ``end``."""
         with self._file.transaction() as database:
             database.execute("DELETE FROM states WHERE substr(name, -?) = ?", (len(end), end))
 
     def keep_states(self, states: Mapping[str, Any]) -> None:
-        """Keep plain JSON types under their names, all or none."""
+        """Store states, which are plain JSON types, by name, all or none."""
         rows = [(name, json.dumps(value, allow_nan=False)) for name, value in states.items()]
         with self._file.transaction() as database:
             database.executemany("INSERT OR REPLACE INTO states VALUES (?, ?)", rows)
 
     def model(self, key: str) -> bytes | None:
-        """A fitted model that was kept under a key; None when none was."""
+        """The stored model with a key; None without one."""
         for (model,) in self._read("SELECT model FROM models WHERE key = ?", key):
             return bytes(model)
         return None
 
     def keep_model(self, key: str, model: bytes) -> None:
-        """Keep a fitted model under a key, in the place of an earlier one."""
+        """Store a fitted model by its key, in place of an earlier one."""
         with self._file.transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO models (key, model) VALUES (?, ?)", (key, model)
@@ -657,7 +669,7 @@ class EvidenceStore:
             )
 
     def reset(self) -> int:
-        """Forget all labels and what was fitted on them; the number of labels."""
+        """Delete all labels and what was fitted to them; returns the number of labels."""
         with self._file.transaction() as database:
             number = database.execute("DELETE FROM labels").rowcount
             database.execute("DELETE FROM states")
@@ -671,8 +683,8 @@ class EvidenceStore:
             return database.execute(query, values).fetchall()
 
 
-def _checked(label: Sequence[Any]) -> _Row | None:
-    """A label of another process as a row; None where it cannot be one."""
+def _row_from_json(label: Sequence[Any]) -> _Row | None:
+    """A label of another process as a row; None where it is malformed."""
     try:
         _, wrong, text, digests, source, _, learnt = label
         check_text("request", text, MAX_REQUEST_CHARACTERS)
@@ -681,10 +693,12 @@ def _checked(label: Sequence[Any]) -> _Row | None:
             return None
         if ("" in named and len(named) > 1) or (wrong and [*named] != [wrong]):
             return None
-        said, when = Source(source), finite(learnt)
+        origin, when = Source(source), finite(learnt)
         if when is None:
             return None
-        return _Row(normalise(text), wrong, text, json.dumps(named), said.value, said.rank, when)
+        return _Row(
+            normalise(text), wrong, text, json.dumps(named), origin.value, origin.rank, when
+        )
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -695,29 +709,31 @@ def _named(digests: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _strength(label: Example) -> tuple[float, int]:
-    """Of two labels for one text that one counts which has more of it."""
+    """The order of two labels for one text: the larger one is used."""
     return label.weight, label.source.rank
 
 
-def _write(database: sqlite3.Connection, statement: str, rows: Iterable[_Row]) -> int:
-    """Put labels, each in the place of earlier ones that it outranks; how many were put."""
+def _upsert(database: sqlite3.Connection, statement: str, rows: Iterable[_Row]) -> int:
+    """Write labels, each in place of earlier ones that it outranks; returns the number written."""
     changed = 0
     for row in rows:
         put = database.execute(statement, row._asdict()).rowcount
         if put:
-            database.execute(_OUTRANK, row._asdict())
+            database.execute(_DELETE_OUTRANKED, row._asdict())
         changed += put
     return changed
 
 
-def _keep_offer(database: sqlite3.Connection, rows: Iterable[_Row], prints: Sequence[str]) -> None:
-    """Keep which skills there were, where one of the labels names none of them."""
-    key = _key_of(prints)
+def _store_offer(
+    database: sqlite3.Connection, rows: Iterable[_Row], fingerprints: Sequence[str]
+) -> None:
+    """Store the fingerprints of the skills, if one of the labels is a "none" label over them."""
+    key = _digest_of_fingerprints(fingerprints)
     given_over_these = json.dumps({"": key})
     if all(row.digests != given_over_these for row in rows):
         return
     kept = "INSERT OR IGNORE INTO offers (key, prints) VALUES (?, ?)"
-    if database.execute(kept, (key, json.dumps(prints))).rowcount:
+    if database.execute(kept, (key, json.dumps(fingerprints))).rowcount:
         database.execute(
             "DELETE FROM offers WHERE number NOT IN"
             " (SELECT number FROM offers ORDER BY number DESC LIMIT ?)",

@@ -34,8 +34,8 @@ from router.learning.evidence import (
     Example,
     PastAnswer,
     Source,
+    retraction,
     self_description,
-    taken_back,
 )
 from router.learning.examples import shipped_examples, written_examples
 from router.learning.local import MAX_RANKED, LocalModel, answer_of, skills_of
@@ -451,7 +451,7 @@ class Learner:
         labels = [Example(answer.text, names, True, Source.FEEDBACK)]
         if right is False and not names:
             correction = await in_thread(lambda: self._store.correction(answer.text, known))
-            labels = [taken_back(answer.text)] if correction == () else []
+            labels = [retraction(answer.text)] if correction == () else []
         elif right is False:
             labels = [Example(answer.text, (name,), False, Source.FEEDBACK) for name in names]
         elif right and answer.was_question:

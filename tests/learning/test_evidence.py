@@ -16,7 +16,7 @@ import pytest
 from router.errors import InvalidRequest, StoreError
 from router.learning.evidence import (
     _SCHEMA,
-    AGED_WEIGHT,
+    CHANGED_SKILL_WEIGHT,
     MAX_OFFERS,
     MAX_OUTCOMES,
     EvidenceStore,
@@ -25,7 +25,7 @@ from router.learning.evidence import (
     Source,
     evidence_file,
     open_evidence,
-    taken_back,
+    retraction,
 )
 from router.settings.settings import Settings
 from router.skills.manifest import SkillManifest
@@ -112,7 +112,7 @@ def test_what_a_person_takes_back_says_nothing_any_more_here_or_in_another_file(
     store.add("do it", [], source=Source.FEEDBACK, catalog=BOTH)
     other.merge(store.labels(), catalog=BOTH)
     assert store.correction("Do it", BOTH) == other.correction("Do it", BOTH) == ()
-    store.add_many([taken_back("do it")], catalog=BOTH)
+    store.add_many([retraction("do it")], catalog=BOTH)
     other.merge(store.labels(), catalog=BOTH)
     for each in (store, other):
         assert each.correction("do it", BOTH) is None
@@ -127,7 +127,7 @@ MUSIC = catalog(skill("music"))
 @pytest.mark.parametrize(
     ("label", "before", "today"),
     [
-        (taken_back("do it"), MUSIC, MUSIC),
+        (retraction("do it"), MUSIC, MUSIC),
         (Example("do it", (), True, Source.FEEDBACK), BOTH, MUSIC),
         (Example("do it", (), True, Source.FEEDBACK), BOTH, BOTH | MUSIC),
         (Example("do it", ("git",), True, Source.FEEDBACK), BOTH, MUSIC),
@@ -226,8 +226,8 @@ def test_that_no_skill_is_right_was_said_over_the_skills_there_were(
         (three, 1.0),
         (BOTH, 1.0),  # one is gone
         (BOTH | catalog(skill("writer", body="better steps")), 1.0),
-        (three | catalog(skill("music")), AGED_WEIGHT),
-        (BOTH | catalog(skill("writer", "sings songs")), AGED_WEIGHT),
+        (three | catalog(skill("music")), CHANGED_SKILL_WEIGHT),
+        (BOTH | catalog(skill("writer", "sings songs")), CHANGED_SKILL_WEIGHT),
         (catalog(skill("music")), None),
     ):
         assert [one.weight for one in store.examples(skills)] == [weight] * (weight is not None)
@@ -270,7 +270,7 @@ def test_a_label_of_an_earlier_version_that_names_none_counts_over_all_skills(
 def test_a_changed_description_ages_its_examples(store: EvidenceStore) -> None:
     store.add("commit it", ["git"], source=Source.LLM, catalog=BOTH)
     changed = catalog(skill("git", "does something else"), skill("docker"))
-    assert [e.weight for e in store.examples(changed)] == [AGED_WEIGHT]
+    assert [e.weight for e in store.examples(changed)] == [CHANGED_SKILL_WEIGHT]
 
 
 def test_changed_instructions_do_not(store: EvidenceStore) -> None:
