@@ -22,7 +22,7 @@ from router.enrichment.question import Written, parse_written, question_of
 from router.enrichment.worth import Filter
 from router.errors import LLMAnswerError, LLMError, LLMUnavailable
 from router.events import Events
-from router.llm.calls import told_call
+from router.llm.calls import timed_call
 from router.llm.protocol import ChatModel, Completion, Price, Prompt
 from router.skills.catalog import Catalog
 from router.skills.changes import CatalogChange
@@ -335,7 +335,7 @@ class Asker:
                 self._ended = f"the budget of {account.max_cost:g} dollars is used up"
                 return None
             try:
-                done = await told_call(
+                done = await timed_call(
                     self._model,
                     prompt,
                     seconds=CALL_SECONDS,

@@ -1,11 +1,11 @@
-"""Which account of the error bound is this process's own.
+"""Gives each process an account of the error bound of its own.
 
-Processes may share one evidence file, and each keeps an account of its own: with one for all, the
-last one to write would overwrite what the others have spent. Errors within the bound in each
-account add up to errors within it over all traffic. An account is of one catalog, too
+Processes may share one evidence file. With one account for all, the last process to write would
+overwrite what the others have spent. If the errors are within the bound in each account, they are
+within it over all traffic. Each catalog has accounts of its own, too
 (``router/learning/catalogs.py``).
 
-An account outlives its process: the next process takes it up. A lock says that one is in use.
+An account outlives its process: the next process continues it. A lock marks an account as in use.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from router.storage.private_files import FILE_MODE
 
 
 class AccountPlace:
-    """The place of one account in a folder. No other process can have it until ``release``.
+    """The lock on one account. No other process can take the account until ``release``.
 
     Attributes:
-        number: of the account; so many others were in use when it was taken.
-        state: the name of the state that holds it.
+        number: the number of the account; the accounts with lower numbers were in use.
+        state: the name of the stored state that holds the account.
     """
 
     def __init__(self, folder: Path, catalog: str) -> None:
-        """Take the first place that is free; ``catalog`` is the key of one.
+        """Take the first account of a catalog, given by its key, that is free.
 
         Raises:
             StoreError: no lock can be made in the folder.
@@ -50,7 +50,7 @@ class AccountPlace:
             return
 
     def release(self) -> None:
-        """Let another process have it. Releasing twice is fine."""
+        """Let other processes take the account. Releasing twice is fine."""
         self._lock.release()
 
 

@@ -1,13 +1,13 @@
-"""Recognises the catalog of a router among those that one file of evidence knows.
+"""Recognises the catalog of a router among those that an evidence file knows.
 
-Routers over other skills may learn into one file, and those of one user do by default. Labels name
-their skills and serve all of them. An account of the error bound and calibrations are of one
-catalog: a router over other skills would take each skill for one that has changed, and drop what is
-known of it.
+Routers with different skills may share one evidence file, and those of one user do by default. They
+share the labels, which name their skills. The account of the error bound and the calibrations
+belong to one catalog: with those of another one, a router would take each skill for a changed one
+and drop its outcomes.
 
-Skills of folders have a place, and what lies there later is the same catalog, changed. Tools that a
-program holds have none: two sets of them are one catalog when nearly all are alike, and two
-catalogs when half are.
+Skills in folders are recognised by the folders: what they hold later is the same catalog, changed.
+The tools of a program have no folder. Two sets of tools are one catalog when nearly all names are
+the same, and two catalogs when half of them are.
 """
 
 from __future__ import annotations
@@ -19,24 +19,26 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 MAX_CATALOGS: Final = 20
-"""Catalogs that one file remembers; those that were used last."""
+"""An evidence file remembers this many catalogs, those that were used last."""
 SAME: Final = 0.5
-"""A catalog that has changed is the same one while it shares this of the smaller one's names ..."""
+"""Two sets of skills from the same folders are one catalog where they share at least this part of
+the names of the smaller one."""
 SAME_WITHOUT_FOLDERS: Final = 0.75
-"""... and, where neither has folders, this of the larger one's."""
+"""Two sets of tools without folders are one catalog where they share at least this part of the
+names of the larger one."""
 CATALOGS: Final = "catalog/"
-"""What the names of the states begin with that describe catalogs."""
+"""The prefix of the names of the states that describe catalogs."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownCatalog:
-    """A catalog that was learnt about.
+    """A catalog that an evidence file knows.
 
     Attributes:
-        key: what the names of its states end with, as ``state_of`` gives them.
+        key: identifies it in the names of its states, see ``state_of``.
         roots: the folders of its skills.
-        skills: a digest of what each skill says of itself, by name.
-        used: when it was kept last, in seconds.
+        skills: a digest of each skill's description, by name.
+        used: when it was last stored, in seconds.
     """
 
     key: str
@@ -77,9 +79,8 @@ class KnownCatalog:
 def recognise(
     known: Iterable[KnownCatalog], roots: tuple[str, ...], skills: Mapping[str, str]
 ) -> KnownCatalog:
-    """The catalog that these skills are of: the one that has exactly these or, of those from the
-    same folders, the one that shares most of them; a new one, which has them, where there is none.
-    """
+    """The known catalog of these skills: the one that has exactly them or, of those that may have
+    become them, the one that shares the most names. A new catalog where there is none."""
     now = KnownCatalog(_digest([*roots, *sorted(skills)]), roots, skills)
     found = sorted(known, key=lambda one: one.used, reverse=True)
     for one in found:
@@ -89,7 +90,8 @@ def recognise(
     if like:
         return max(like, key=now.shared)
     key = now.key
-    while any(one.key == key for one in found):  # one that began with these skills has others now
+    # A catalog that began with these skills, and has others now, may have this key.
+    while any(one.key == key for one in found):
         key = _digest([key])
     return KnownCatalog(key, roots, skills)
 

@@ -1,4 +1,4 @@
-"""One call of a model: bounded in time, and told as an event and to its circuit breaker."""
+"""One call of a model: with a deadline, an event, and a report to its circuit breaker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from router.events import Events, LLMCalled
 from router.llm.protocol import ChatModel, Completion, Price, Prompt
 
 
-async def told_call(
+async def timed_call(
     model: ChatModel,
     prompt: Prompt,
     *,
@@ -20,26 +20,26 @@ async def told_call(
     events: Events | None = None,
     price: Price | None = None,
 ) -> Completion:
-    """The model's answer.
+    """Call a model, and emit an event when the call has ended.
 
     Args:
         purpose: what the answer is for; see ``LLMCalled``.
-        events: get the call when it has ended; None: nothing is told.
-        price: of the model, where it is known.
+        events: where to emit; None for nowhere.
+        price: of the model; None where it is not known.
 
     Raises:
-        LLMError: there is no answer; ``LLMUnavailable`` also when the time is over.
+        LLMError: there is no answer. It is ``LLMUnavailable`` when the time is over.
     """
     began = time.perf_counter()
 
-    def tell(error: str | None, completion: Completion | None = None) -> None:
+    def emit(error: str | None, completion: Completion | None = None) -> None:
         if events is None or not events.listening:
             return
-        read = written = cost = None
+        input_tokens = output_tokens = cost = None
         if completion is not None:
-            read, written = completion.input_tokens, completion.output_tokens
-        if price is not None and read is not None and written is not None:
-            cost = price.of(read, written)
+            input_tokens, output_tokens = completion.input_tokens, completion.output_tokens
+        if price is not None and input_tokens is not None and output_tokens is not None:
+            cost = price.of(input_tokens, output_tokens)
         events.emit(
             LLMCalled(
                 provider=model.provider,
@@ -47,24 +47,24 @@ async def told_call(
                 purpose=purpose,
                 seconds=time.perf_counter() - began,
                 error=error,
-                input_tokens=read,
-                output_tokens=written,
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
                 cost_usd=cost,
             )
         )
 
     try:
-        # Models bound their calls themselves; this one holds for those that do not.
+        # Models should keep the deadline themselves. This is for those that do not.
         async with asyncio.timeout(seconds):
             completion = await model.complete(prompt, timeout_seconds=seconds)
     except TimeoutError:
         message = f"no answer within {seconds:.3g} s"
-        tell(message)
+        emit(message)
         raise LLMUnavailable(model.provider, message) from None
     except LLMError as error:
-        tell(str(error))
+        emit(str(error))
         raise
-    tell(None, completion)
+    emit(None, completion)
     return completion
 
 
@@ -78,10 +78,11 @@ async def guarded_call(
     events: Events | None = None,
     price: Price | None = None,
 ) -> Completion:
-    """The same, for a ``call`` that the model's breaker has let through; it is used up then."""
+    """Call a model whose circuit breaker has permitted this ``call``, and report the result to the
+    breaker. A ``call`` can be used only once."""
     with call:
         try:
-            completion = await told_call(
+            completion = await timed_call(
                 model, prompt, seconds=seconds, purpose=purpose, events=events, price=price
             )
         except LLMAnswerError:

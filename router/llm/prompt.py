@@ -1,13 +1,13 @@
-"""The question to a model, and the strict reading of its answer.
+"""The prompt of the LLM stage, and the strict parser of its answer.
 
-Everything from outside (request, history, skill texts) is untrusted. It never enters the
-instructions: they are one fixed system message, and the data follows as one JSON document, with
-lengths bounded and invisible characters taken out of what skills say about themselves. Whatever
-the data talks the model into, the answer can only name skills that were offered.
+Request, history and skill texts are untrusted. They are never part of the instructions, which are
+one fixed system message. They follow as one JSON document, with limited lengths, and without the
+invisible characters of skill texts. Whatever an injection makes the model write, the answer can
+name only skills that were offered.
 
-The document's order is skills, likeliest, history, request: providers cache a prompt by its prefix,
-and with the skills sorted by name that prefix is the same for every request over one catalog. Where
-not all skills can be offered, ``likeliest`` holds those that retrieval found, best first.
+The order of the document is skills, likeliest, history, request. Providers cache a prompt by its
+prefix, and with the skills sorted by name the prefix is the same for every request over one
+catalog. Where not all skills can be offered, ``likeliest`` holds the best ones of retrieval.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from router.result import MEMORY_LAYERS
 
 MAX_CHOSEN_SKILLS: Final = 5
 MAX_DESCRIPTION_CHARACTERS: Final = 1_000
-"""A last bound; what is offered has been cut to a budget before."""
+"""A last limit; descriptions have been cut to a budget before (``stages/offer.py``)."""
 MAX_HISTORY_CHARACTERS: Final = 8_000
-"""The newest turns within it are shown; older ones rarely change which skill fits."""
+"""The newest turns up to this length are shown; older ones rarely change which skill fits."""
 MAX_TURN_CHARACTERS: Final = 2_000
 MAX_ANSWER_CHARACTERS: Final = 20_000
 MAX_BRIEF_CHARACTERS: Final = 500
@@ -68,7 +68,7 @@ _REASK: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A model's answer, checked.
+    """The parsed and checked answer of a model.
 
     Attributes:
         skills: offered names, most important first, unique; empty means that none fits.
@@ -76,7 +76,7 @@ class Selection:
         mission_brief: one sentence, may be empty.
         reasoning: why, may be empty.
         stated_confidence: in [0, 1]; None when the answer held no usable one.
-        problems: what had to be dropped or mended, for the trace.
+        problems: what had to be dropped or corrected, for the trace.
         literal: whether ``skills`` is exactly the list that the model wrote.
     """
 
@@ -90,7 +90,7 @@ class Selection:
 
 
 def offerable(skills: Iterable[OfferedSkill]) -> tuple[OfferedSkill, ...]:
-    """The skills that can be put to a model: sorted by name, the first of equal names.
+    """The skills that can be offered to a model, sorted by name; of equal names the first.
 
     A name with unprintable characters cannot be shown to a model and copied back, so it is left
     out; retrieval can still choose that skill.
@@ -107,8 +107,8 @@ def build_prompt(
     offered: Sequence[OfferedSkill],
     likeliest: Sequence[OfferedSkill] = (),
 ) -> Prompt:
-    """The question which skills fit ``request``: of those that ``offerable`` gives, and of more
-    beside them, which stand likeliest first."""
+    """The prompt that asks which skills fit the request. ``offered`` comes from ``offerable``;
+    ``likeliest`` are more skills, likeliest first."""
     document: dict[str, Any] = {"skills": _described(offered)}
     if likeliest:
         document["likeliest"] = _described(likeliest)
@@ -126,7 +126,7 @@ def _described(skills: Sequence[OfferedSkill]) -> list[dict[str, str]]:
 
 
 def ask_again(prompt: Prompt) -> Prompt:
-    """The same question with a reminder of the form, after an answer that could not be used."""
+    """The same prompt with a reminder of the format, after an answer that could not be used."""
     return replace(prompt, user=prompt.user + _REASK)
 
 
@@ -168,12 +168,12 @@ def none_choice(names: Iterable[str]) -> str:
 
 
 def parse_answer(text: str, offered: Sequence[OfferedSkill], *, provider: str) -> Selection:
-    """Read a model's answer. ``provider`` is named in errors.
+    """Parse a model's answer. ``provider`` is named in errors.
 
-    Faults beside the choice (layers, texts, confidence) are mended and reported in ``problems``.
-    A missing, non-numeric or out-of-range confidence is reported and becomes None: the choice is
-    kept, because it is still one of the offered skills, and without a number it counts as
-    weak. It is not guessed at; 85 may mean 0.85 or a model that did not read the question.
+    Faults outside the choice (layers, texts, confidence) are corrected and reported in
+    ``problems``. A missing, non-numeric or out-of-range confidence becomes None, and the answer
+    then counts as weak. It is not guessed: 85 may mean 0.85, or a model that ignored the
+    instructions.
 
     Raises:
         LLMAnswerError: there is no JSON object, no list of skills, or no valid skill in it.

@@ -1,8 +1,8 @@
 """The interface between the LLM stage and the providers' SDKs.
 
-A provider is anything with the methods of ``ChatModel``. It reports trouble only through
-``LLMUnavailable``, ``LLMRejected`` and ``LLMAnswerError`` of ``router.errors``; no exception of an
-SDK crosses this line, so that the stage can decide about retries without knowing any SDK.
+A provider is any object with the methods of ``ChatModel``. It raises only ``LLMUnavailable``,
+``LLMRejected`` and ``LLMAnswerError`` of ``router.errors``, and no exception of an SDK, so that the
+stage can decide about retries without knowing any SDK.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from router.numeric import finite
 
 
 class OutputMode(StrEnum):
-    """How the form of the answer was enforced, strongest first."""
+    """How the provider was made to return the required JSON, the strictest way first."""
 
     JSON_SCHEMA = "json_schema"
     """Decoding is constrained to the schema."""
     JSON_OBJECT = "json_object"
-    """Some JSON object; its fields are asked for in words."""
+    """The provider returns some JSON object; the prompt describes its fields."""
     PLAIN = "plain"
-    """Everything is asked for in words."""
+    """Only the prompt describes the format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class OfferedSkill:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One question to a model.
+    """One prompt to a model.
 
     Attributes:
-        system: fixed instructions; contains no text from outside.
+        system: fixed instructions; it contains no untrusted text.
         user: the untrusted data, as JSON.
         schema: JSON schema of the answer.
     """
@@ -83,13 +83,13 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model answered.
+    """The answer of a model.
 
     Attributes:
         text: the answer, as generated.
-        mode: how the provider was held to the form.
+        mode: how the format was enforced.
         tokens: the generated tokens with their probabilities; empty when the provider gives none.
-        refused: features of the call that this provider turned down, such as ``"logprobs"``.
+        refused: features of the call that this provider does not support, such as ``"logprobs"``.
         input_tokens: size of the prompt, as the provider counted it; None when it did not say.
         output_tokens: size of the answer, likewise.
     """
@@ -126,7 +126,7 @@ class ChatModel(Protocol):
         """The model's name, as the provider knows it."""
 
     async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
-        """Ask once; no retries. ``timeout_seconds`` is for the whole call.
+        """Call the model once, without retries. ``timeout_seconds`` is for the whole call.
 
         Raises:
             LLMUnavailable: no connection, no answer in time, 429 or 5xx.
