@@ -1,6 +1,6 @@
-"""One process's part in a cluster, put together from the settings.
+"""The parts of a process that share data with other processes through Redis.
 
-Without ``cluster.url`` there is none, and nothing of this package is imported.
+Without the setting ``cluster.url``, nothing of this package is imported.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 
 
 class Cluster:
-    """What a process shares, and with whom. Belongs to one event loop; observes the catalog."""
+    """One process of a cluster. Belongs to one event loop. It is an observer of the catalog."""
 
     name: Final = "cluster"
 
     def __init__(self, settings: Settings, events: Events) -> None:
-        """Nothing is connected yet. ``events`` are told when the server is lost and back.
+        """Nothing is connected yet. ``events`` get an event when the server is lost and when it is
+        back.
 
         Raises:
             ConfigurationError: the address is not one, or the extra ``redis`` is not installed.
@@ -51,11 +52,11 @@ class Cluster:
     async def begin(
         self, catalog: Catalog, learner: Learner | None, sources: Iterable[SkillSource]
     ) -> None:
-        """Join the others with the first catalog. A server that cannot be reached is no error. What
-        can fail comes first, so that this may be called again.
+        """Join the cluster with the first catalog. It is no error where the server cannot be
+        reached. The steps that can fail come first, so that this may be called again.
 
         Raises:
-            StoreError: a file of what is to be sent cannot be opened.
+            StoreError: a file with changes that are still to be sent cannot be opened.
         """
         await self.tools.open(sources)
         if learner is not None:
@@ -65,12 +66,13 @@ class Cluster:
             self.learning.begin(learner)
 
     async def learn_late(self, learner: Learner) -> None:
-        """Share a learner that there was not yet when this process began; raises as ``begin``."""
+        """Share a learner whose evidence file could be opened only after ``begin``; raises as that
+        does."""
         await self.learning.open()
         self.learning.begin(learner)
 
     def follow_skills(self, manager: SkillManager) -> None:
-        """From here on what others know of skills and tools changes the catalog."""
+        """Take over enrichments and tools of the other processes into the catalog from now on."""
         self.enrichment.begin(manager)
         self.tools.begin()
 
@@ -80,13 +82,14 @@ class Cluster:
         self.enrichment.skills_changed()
 
     async def stop_taking(self) -> None:
-        """Take nothing more from the others. Closing twice is fine."""
+        """Take over nothing more from the other processes. Calling it twice is fine."""
         await self.tools.aclose()
         await self.enrichment.aclose()
         await self.learning.aclose()
 
     async def aclose(self) -> None:
-        """Leave the others and close the connections, after the answers. Closing twice is fine."""
+        """Leave the cluster and close the connections. The answers must be closed before. Closing
+        twice is fine."""
         await self.stop_taking()
         await self.members.aclose()
         await self.link.aclose()

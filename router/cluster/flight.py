@@ -1,12 +1,12 @@
-"""One decision for all processes that are asked the same at the same time.
+"""Makes identical requests in several processes share one decision.
 
-Whoever finds no answer asks for the lease of the request. One process gets it, looks once more, and
-decides; the others wait. When the leader is done they find its answer in the cache or, where no
-cache keeps it, its outcome. When the leader dies, its lease runs out and they compete again, so one
-of them goes on and not all.
+A process that finds no cached answer asks for the lease of the request. One process, the leader,
+gets it, checks the cache once more, and decides; the others wait. When the leader is done, they
+find its answer in the cache or, if it may not be cached, under the key of the outcome. When the
+leader dies, its lease expires, and one of the others becomes the leader.
 
-The lease carries a fencing token. A leader that was stopped for longer than its lease lives holds
-an old token, and what it writes then is refused (``scripts.KEEP``).
+The lease has a fencing token. A leader that was stopped for longer than its lease has an old token,
+and its writes are refused (``scripts.KEEP``).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from router.result import Outcome, RoutingResult, Stage
 _log: Final = logging.getLogger(__name__)
 
 LEASE_SECONDS: Final = 3.0
-"""A leader that says nothing for so long is taken for dead."""
+"""A leader that has not renewed its lease for this long counts as dead."""
 OUTCOME_SECONDS: Final = 5.0
-"""How long an outcome lies there for those who waited."""
+"""How long an outcome is kept for the processes that wait for it."""
 FIRST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 0.05
-"""A process that waits looks again after a pause, which grows from the first to the longest, in
-seconds."""
+"""The pauses, in seconds, after which a waiting process checks again; they grow from the first to
+the longest."""
 
 
 class SharedFlight:
     """Decides each request once. Belongs to one event loop.
 
     Attributes:
-        waiting: requests that wait for another process now.
+        waiting: the number of requests that wait for another process now.
     """
 
     def __init__(self, link: Link, keys: Keys) -> None:
@@ -60,14 +60,14 @@ class SharedFlight:
         look: Callable[[], Awaitable[RoutingResult | None]],
         decide: Callable[[], Awaitable[RoutingResult]],
     ) -> RoutingResult:
-        """What another process decides now, or what ``decide`` gives.
+        """The answer that another process is deciding, or the result of ``decide``.
 
         Args:
             text: the request.
-            context: what its answer is filed under.
-            catalog_version: an outcome over another catalog is not taken.
-            look: the answer that the caches hold and that holds over this catalog, if any.
-            decide: decides, and has the caches keep a strong answer.
+            context: its cache context.
+            catalog_version: an outcome over another catalog is not used.
+            look: returns the cached answer that is valid over this catalog, if there is one.
+            decide: decides the request, and stores a strong answer in the caches.
         """
         entry, waited_for, pause = entry_of(text, context), "", FIRST_PAUSE
         while True:
@@ -148,8 +148,8 @@ class SharedFlight:
 
 
 async def _decide_unshared(decide: Callable[[], Awaitable[RoutingResult]]) -> RoutingResult:
-    """Decide without the others. Should Redis be back at the end, nobody knows what has been
-    dropped since the beginning, so the answer is not shared."""
+    """Decide without the others. Even if Redis is back at the end, the answer is not shared,
+    because it may have been dropped in the meantime."""
     marker = fencing_token.set(NOT_SHARED)
     try:
         return await decide()
@@ -158,8 +158,9 @@ async def _decide_unshared(decide: Callable[[], Awaitable[RoutingResult]]) -> Ro
 
 
 def _outcome(result: RoutingResult) -> str:
-    """What those who wait may take over: what an LLM was asked for. What was answered inside an
-    error bound is on the account of one process, and each has its own."""
+    """The outcome for waiting processes, as JSON; empty where they must decide for themselves. Only
+    answers for which an LLM was asked are shared: a local answer must be on the account of the
+    error bound of the process that gives it."""
     asked = any(
         entry.stage is Stage.LLM and entry.outcome is not Outcome.SKIPPED for entry in result.trace
     )

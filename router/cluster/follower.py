@@ -1,13 +1,13 @@
-"""Follows one stream of the cluster, record by record.
+"""Follows one Redis stream of the cluster, record by record.
 
 Each record names the one before it. Where that is not the last one read, records are missing: the
-stream was trimmed while this process was away, or flushed. Then the follower says so and reads what
-the stream still holds from its beginning. It also does so where the newest record is older than the
-last one read: the stream was flushed, and the server's clock has stepped back. Records that cannot
-be taken in, because of a fault in this program, count as missing, too, and it reads on behind them.
+stream was trimmed while this process was away, or flushed. The follower then calls ``missed`` and
+reads the stream again from its beginning. It does the same where the newest record is older than
+the last one read: the stream was flushed, and the server's clock has stepped back. Records that
+cause an error in this program count as missing, too, and are skipped.
 
-It has a connection of its own, because it waits on it. It never opens the breaker: a lost server is
-noticed by those who ask something.
+It has a connection of its own, because reading blocks it. It never opens the circuit breaker; other
+operations notice that the server is lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _log: Final = logging.getLogger(__name__)
 BLOCK_SECONDS: Final = 1.0
 """How long one read waits for the next record, where the caller does not say."""
 BATCH: Final = 500
-"""Records of one read."""
+"""The largest number of records of one read."""
 RETRY_SECONDS: Final = 0.25
 """The pause after a read that failed."""
 
@@ -51,8 +51,8 @@ class Follower:
     """Reads one stream until it is closed. Belongs to one event loop.
 
     Attributes:
-        position: id of the last record that was taken in; empty before the first.
-        read_at: every record that the stream had at this time (of ``now``) is taken in.
+        position: the id of the last record that was read; empty before the first.
+        read_at: a time of ``now``: all records that the stream had then have been read.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class Follower:
         Args:
             settings: where the server is.
             stream: its name.
-            take: takes in records, oldest first. A record may come twice.
-            missed: told that records are missing; what the stream still holds comes next.
+            take: called with new records, oldest first. A record may come twice.
+            missed: called when records are missing. All records of the stream then come again.
             block_seconds: how long one read waits for the next record.
         """
         self._stream = stream
@@ -100,7 +100,7 @@ class Follower:
 
     async def _read(self) -> None:
         began = now()
-        # A process that was kept busy, or stopped, looks at once, to be in step again soon.
+        # After being busy or stopped for long, do not wait for a record, to catch up soon.
         block = None if began - self.read_at > 2 * self._block / 1000 else self._block
         async with self._redis.pipeline(transaction=False) as both:  # one round trip
             both.xread({self._stream: self.position or "0"}, count=BATCH, block=block)
@@ -122,7 +122,7 @@ class Follower:
                 await self._take([fields for _, fields in records])
             except troubles():
                 raise  # they are read again
-            except Exception:  # noqa: BLE001 - one record must not end the reading of all others
+            except Exception:  # noqa: BLE001 - one bad record must not end the reading
                 _log.exception("records of %s are left out, as missing ones are", self._stream)
                 await self._missed()
             self.position = records[-1][0]

@@ -1,8 +1,8 @@
-"""The connection to Redis or Valkey: bounded, with a deadline, behind one breaker.
+"""The connection to Redis or Valkey, with a deadline and a circuit breaker.
 
-Everything that is asked of the server goes through ``Link.run``. While the server does not answer,
-or refuses, ``run`` raises ``NoRedis`` at once and the process goes on by itself. No request ever
-waits for an attempt to reach the server again: a task in the background makes them.
+All operations go through ``Link.run``. While the server does not answer, or refuses, ``run`` raises
+``NoRedis`` at once and the process continues without it. A background task tries to reach the
+server again, so that no request waits for such an attempt.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _log: Final = logging.getLogger(__name__)
 PART: Final = "cluster"
 """The name of this part in events, metrics and ``/readyz``."""
 CONNECTIONS: Final = 8
-"""Operations that are under way at the same time; the next ones wait in line."""
+"""The largest number of operations at the same time; further ones wait."""
 FAILURES: Final = 3
-"""Operations in a row without an answer, after which the server is left alone."""
+"""After this many failed operations in a row, the breaker opens."""
 RETRY_SECONDS: Final = 1.0
-"""Time between two attempts to reach a server that is left alone."""
+"""The pause between two attempts to reach the server while the breaker is open."""
 
 T = TypeVar("T")
 
@@ -64,19 +64,19 @@ class Link:
         self._probing = False
         self._returned: list[Callable[[], Awaitable[None]]] = []
         self.trouble = ""
-        """Why the server is left alone; empty while it is not."""
+        """Why the server is not used at present; empty while it is."""
 
     @property
     def is_up(self) -> bool:
-        """Whether the server is asked at all."""
+        """Whether the server is used at present."""
         return not self.trouble
 
     def when_back(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Have something done each time that the server answers again. It may raise ``NoRedis``."""
+        """Call ``work`` each time that the server answers again. It may raise ``NoRedis``."""
         self._returned.append(work)
 
     async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """What ``work`` gives, which takes the client and asks the server one thing."""
+        """Run one operation: call ``work`` with the client, and return its result."""
         if self.trouble:
             raise NoRedis(self.trouble)
         try:
@@ -105,8 +105,8 @@ class Link:
         return found
 
     async def script(self, text: str, keys: Sequence[str], *arguments: str | int | bytes) -> Any:
-        """What a script of ``router.cluster.scripts`` gives. Only its digest is sent where the
-        server knows it."""
+        """Run a script of ``router.cluster.scripts``. Only its digest is sent where the server
+        knows it."""
         script = self._scripts.get(text)
         if script is None:
             script = self._scripts[text] = self._redis.register_script(text)
@@ -198,7 +198,7 @@ def reason_of(error: Exception) -> str:
 
 
 def troubles() -> tuple[type[Exception], ...]:
-    """What a client raises whose server cannot be used."""
+    """The exceptions of a client whose server cannot be used."""
     from redis.exceptions import RedisError
 
     return (RedisError, OSError, TimeoutError)

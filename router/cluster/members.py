@@ -1,9 +1,9 @@
-"""Which processes there are, and which catalog counts.
+"""The processes of a cluster, and the catalog that most of them have.
 
-Each process says every few seconds that it is alive and which catalog of skills it has. The catalog
-that most living processes have is the one that counts: answers over another one are not kept by
-others' caches, so a process whose skills are behind or ahead writes nothing until most agree with
-it. What it reads is checked against its own skills, as everywhere.
+Each process reports every few seconds that it is alive, and which catalog it has. Answers are
+stored only if they were decided over the catalog that most living processes have. So a process
+whose skills are older or newer writes no answers until most processes have the same. The answers
+that it reads are validated over its own skills, as everywhere.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _log: Final = logging.getLogger(__name__)
 
 BEAT_SECONDS: Final = 2.0
 LIFE_SECONDS: Final = 10.0
-"""Without a word for so long, a process counts as gone."""
+"""A process that has not reported for this long counts as gone."""
 
 
 class Members:
-    """One process among the others. Belongs to one event loop.
+    """The membership of this process. Belongs to one event loop.
 
     Attributes:
-        name: of this process; random.
+        name: the random name of this process.
     """
 
     def __init__(self, link: Link, keys: Keys) -> None:
@@ -41,12 +41,12 @@ class Members:
         self._background = BackgroundTasks(_log)
 
     async def begin(self, catalog_version: str) -> None:
-        """Join with a catalog, and stay."""
+        """Join with a catalog, and report regularly from then on."""
         await self.changed(catalog_version)
         self._background.run(self._stay())
 
     async def changed(self, catalog_version: str) -> None:
-        """This process has another catalog now. That the server cannot be told is no error."""
+        """Report another catalog. It is no error where the server cannot be reached."""
         self._version = catalog_version
         await self._beat()
 

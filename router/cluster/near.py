@@ -1,16 +1,16 @@
-"""Answers that this process has read from Redis, and may give again without asking for them.
+"""Answers that this process has read from Redis, and may use without asking Redis again.
 
-A process may give such an answer while it is *in touch*: less than ``TRUST_SECONDS`` ago it began
-to read the stream of changes, and it has read it to its end. Whoever drops or replaces an answer
-waits for ``SETTLE_SECONDS`` after Redis has the change, and only then says that it is done. By then
-every other process has either read of the change, or is no longer in touch and asks Redis. This is
-also true of a process that is cut off or was stopped for a while, because each process looks at its
-own clock before it gives an answer.
+A process may use them while it is *in touch*: it has read the stream of changes to its end, in a
+read that began less than ``TRUST_SECONDS`` ago. A process that drops or replaces an answer waits
+for ``SETTLE_SECONDS`` after Redis has the change, and only then reports success. By then every
+other process has either read the change, or is no longer in touch and asks Redis. This also holds
+for a process that is cut off or was stopped for a while, because each process checks its own clock
+before it uses an answer.
 
-A request may wait for the answer to an identical request that is under way in this process. That
-other request may have read its answer before a drop. So the two must have begun in the same
-*epoch*: one ends with each drop that this process reads of and, while the process is not in touch,
-every ``TRUST_SECONDS``.
+A request may share the decision of an identical request that is under way in this process. That
+other request may have read its answer before a drop. So both must have begun in the same *epoch*.
+An epoch ends with each drop that this process reads and, while it is not in touch, every
+``TRUST_SECONDS``.
 
 The clock never goes back, and it counts the time that the machine sleeps. ``SETTLE_SECONDS`` is
 longer than ``TRUST_SECONDS`` by more than two machines' clocks can drift apart in so short a time.
@@ -64,33 +64,33 @@ class NearAnswers:
         return self._epoch
 
     def end_epoch(self) -> None:
-        """No later request joins one that has begun before."""
+        """From now on, no request shares a decision that began before."""
         self._epoch += 1
         self._epoch_began = now()
 
     def get(self, text: str, context: str) -> KeptAnswer | None:
-        """The answer, where it may be given without asking Redis."""
+        """The answer, if it may be used without asking Redis."""
         return self._answers.get(text, context) if self._in_touch else None
 
     def put(self, text: str, context: str, kept: KeptAnswer, *, changes: int) -> None:
         """Remember an answer that was read from Redis.
 
         Args:
-            text, context: what it answers.
+            text, context: the request and its cache context.
             kept: the answer.
-            changes: how many there were when the reading began. Where there are more by now, the
-                answer may be one that was dropped meanwhile, and is not remembered.
+            changes: the value of ``changes`` when the read began. If it has changed, the answer may
+                have been dropped meanwhile, and is not remembered.
         """
         if changes == self.changes:
             self._answers.set(text, kept, context)
 
     def drop(self, text: str, context: str) -> None:
-        """Redis has another answer now, or none."""
+        """Forget an answer that has been dropped or replaced in Redis."""
         self._answers.discard(text, context)
         self.changes += 1
 
     def clear(self) -> None:
-        """Nothing is known about any answer."""
+        """Forget all answers."""
         self._answers.clear()
         self.changes += 1
         self.end_epoch()

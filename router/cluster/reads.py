@@ -1,8 +1,8 @@
-"""Reads of answers that come at the same time go to the server together.
+"""Batches reads of answers that come at the same time.
 
-A read that finds nothing under way is a plain GET. While one is under way the next ones gather, and
-go as one MGET when it ends. So a lone request pays nothing for it, and under load a round trip
-serves many. A gathered read begins after it was asked for, so it is as fresh as a GET.
+A read while no other is under way is a plain GET. Reads that come while one is under way wait, and
+are sent as one MGET when it ends. So a single read has no delay, and under load one round trip
+serves many. The MGET is sent after the reads were asked for, so its values are as fresh as a GET's.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from router.concurrency.tasks import BackgroundTasks
 
 _log: Final = logging.getLogger(__name__)
 
-MOST: Final = 100
-"""Names in one MGET."""
+MAX_BATCH: Final = 100
+"""The largest number of names in one MGET."""
 
 
 class Reads:
@@ -27,7 +27,7 @@ class Reads:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._is_reading = False
-        self._wanted: dict[str, asyncio.Future[bytes | NoRedis | None]] = {}
+        self._waiting: dict[str, asyncio.Future[bytes | NoRedis | None]] = {}
         self._background = BackgroundTasks(_log)
 
     async def get(self, name: str) -> bytes | None:
@@ -37,9 +37,9 @@ class Reads:
             NoRedis: the server cannot be used.
         """
         if self._is_reading:
-            future = self._wanted.get(name)
+            future = self._waiting.get(name)
             if future is None:
-                future = self._wanted[name] = asyncio.get_running_loop().create_future()
+                future = self._waiting[name] = asyncio.get_running_loop().create_future()
             found = await asyncio.shield(future)  # others may wait for it
             if isinstance(found, NoRedis):
                 raise found
@@ -49,19 +49,19 @@ class Reads:
             value: bytes | None = await self._link.run(lambda redis: redis.get(name))
             return value
         finally:
-            if self._wanted:
-                self._background.run(self._read_wanted())
+            if self._waiting:
+                self._background.run(self._read_waiting())
             else:
                 self._is_reading = False
 
-    async def _read_wanted(self) -> None:
-        while self._wanted:
-            names = list(islice(self._wanted, MOST))
-            futures = [self._wanted.pop(name) for name in names]
+    async def _read_waiting(self) -> None:
+        while self._waiting:
+            names = list(islice(self._waiting, MAX_BATCH))
+            futures = [self._waiting.pop(name) for name in names]
             found: list[bytes | NoRedis | None] = [NoRedis("closed")] * len(names)
             try:
                 found = await self._link.run(lambda redis: redis.mget(names))  # noqa: B023 - awaited
-            except Exception as error:  # noqa: BLE001 - those who wait would wait for ever
+            except Exception as error:  # noqa: BLE001 - the waiting reads would never end
                 fault = error if isinstance(error, NoRedis) else NoRedis(f"not read: {error}")
                 found = [fault] * len(names)
             finally:
