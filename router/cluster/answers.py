@@ -1,20 +1,21 @@
-"""Answers that all processes share, in Redis: an ``AnswerCache``.
+"""The answer cache that all processes of a cluster share, in Redis: an ``AnswerCache``.
 
-What Redis holds is what counts. When somebody drops an answer and is told that it is dropped, no
-process gives that answer any more. An answer that Redis has evicted or lost is decided again.
+Redis is the authority. Once the drop of an answer has been acknowledged, no process gives that
+answer any more. An answer that Redis has evicted or lost is decided again.
 
-Each process follows a stream of the answers that are learnt and dropped. From it the process makes
-its own index of similar requests. It also learns from it which of the answers that it has read may
-be given again without asking Redis (``router/cluster/near.py``).
+Each process follows a stream of the answers that are stored and dropped. From it the process builds
+its own index of similar requests, and knows which of the answers that it has read may be used again
+without asking Redis (``router/cluster/near.py``).
 
-While Redis cannot be used, a process keeps in its own memory the answers that it decides, and
-forgets them when Redis is back. It does not keep an answer there that may have reached Redis
-before, because another process may have dropped it since. A drop that could not be sent is sent
-until Redis has it, and this process does not give the answer meanwhile.
+While Redis cannot be used, a process stores the answers that it decides in its own memory, and
+forgets them when Redis is back. It does not store an answer there that may already be in Redis,
+because another process may drop it there. A drop that could not be sent is sent again until Redis
+has it, and this process does not give the answer meanwhile.
 
-The words of the code: an *entry* is the digest under which a request in its context is filed.
-*Near* answers are those that this process has read and remembers. The *fallback* is the cache in
-memory while Redis cannot be used. A *letter* is a change that is written down until Redis has it.
+The terms of the code: an *entry* is the digest of a request and its cache context, the key in
+Redis. *Near* answers are those that this process has read and remembers. The *fallback* is the
+cache in memory that is used while Redis cannot be used. A *change* is one to store or to drop an
+answer; it is kept in the outbox until Redis has it.
 """
 
 from __future__ import annotations
@@ -56,34 +57,35 @@ MAX_MARKS_BYTES: Final = 2**20
 LONGEST_SECONDS: Final = 10 * 365 * 24 * 3600
 """Answers are kept for ten years at most; the setting may say that they are kept for ever."""
 LATE_SECONDS: Final = 3600
-"""A decision that has taken longer than this is kept by nobody."""
+"""The answer of a decision that has taken longer than this is not stored."""
 MAX_CANDIDATES: Final = 4
-"""Similar requests that one look-up reads answers of, where the nearest ones are gone."""
+"""The number of similar requests that one look-up tries, where the answers of the nearest are
+gone."""
 
 NOT_SHARED: Final = "not shared"
-"""This stands in place of a token where the decision began while Redis could not be used."""
+"""The value of ``fencing_token`` for a decision that began while Redis could not be used."""
 fencing_token: ContextVar[str] = ContextVar("fencing_token", default="")
 """The fencing token of the decision under way (``router/cluster/flight.py``); empty without one."""
 
 _TOKEN_DIGITS: Final = 20
-_ELSEWHERE: Final = RoutingResult(
+_PLACEHOLDER: Final = RoutingResult(
     decision=Decision.ABSTAIN,
     selected_skills=(),
     reasoning="the answer is in Redis",
     confidence=0.0,
     stage=Stage.FUZZY,
 )
-"""Stands for every answer in the index of similar requests, which knows their texts only."""
+"""Takes the place of every answer in the index of similar requests, which has only their texts."""
 
 
-class Letter(BaseModel):
-    """An answer to keep, or with no ``value`` one to drop.
+class AnswerChange(BaseModel):
+    """An answer to store or, without ``value``, to drop.
 
     Attributes:
-        entry: what it is filed under.
-        value: the answer and its basis, as they lie in Redis.
+        entry: the key of the answer.
+        value: the answer and its basis, in the form of Redis.
         catalog: the version of the catalog that it was decided over.
-        similar: whether similar requests may be given it.
+        similar: whether similar requests may get this answer.
         by: who decided it.
     """
 
@@ -101,28 +103,32 @@ class SharedAnswers:
     loop."""
 
     def __init__(self, link: Link, keys: Keys, settings: Settings) -> None:
-        """Nothing is read yet. The link is closed by who made it."""
+        """Nothing is read yet. ``aclose`` does not close the link."""
         self._link = link
         self._reads = Reads(link)
         self._keys = keys
         self._settings = settings
-        self._life = int(min(settings.exact.ttl_seconds, LONGEST_SECONDS) * 1000)
-        self._length = 4 * settings.fuzzy.max_entries
+        self._ttl_milliseconds = int(min(settings.exact.ttl_seconds, LONGEST_SECONDS) * 1000)
+        self._stream_length = 4 * settings.fuzzy.max_entries
         self._index = self._new_index()
         self._fallback = self._new_fallback()
         self._marks: LRUCache[str, bytes] = LRUCache(64)
-        self._pending: Counter[str] = Counter()  # entries whose drop is not acknowledged
-        self._left: frozenset[str] = frozenset()  # those that the file held when it was opened
-        self._outbox = Outbox("answers", self._send, read=Letter.model_validate_json, most=1)
+        self._pending: Counter[str] = Counter()  # the unsent changes of each entry
+        self._unsent_at_open: frozenset[str] = (
+            frozenset()
+        )  # entries with changes in the file when it was opened
+        self._outbox = Outbox(
+            "answers", self._send, read=AnswerChange.model_validate_json, max_batch=1
+        )
         self.follower = Follower(
             settings.cluster,
             keys.answers,
-            take=self._take,
-            missed=self._begin_anew,
+            take=self._apply_records,
+            missed=self._on_missed_records,
             block_seconds=TRUST_SECONDS / 5,
         )
         self._near = NearAnswers(settings.exact, self.follower)
-        link.when_back(self._come_back)
+        link.when_back(self._on_reconnect)
 
     def _new_index(self) -> FuzzyCache:
         fuzzy = self._settings.fuzzy
@@ -132,15 +138,15 @@ class SharedAnswers:
         return LocalAnswers(self._settings.exact, self._settings.fuzzy)
 
     async def open(self) -> None:
-        letters = await self._outbox.open(self._settings.state_dir / "cluster.sqlite3")
-        self._left = frozenset(filter(None, map(_entry_in, letters)))
+        messages = await self._outbox.open(self._settings.state_dir / "cluster.sqlite3")
+        self._unsent_at_open = frozenset(filter(None, map(_entry_of_message, messages)))
         self.follower.start()
 
     def epoch(self) -> int:
-        """A number that changes when answers may have been dropped. A request may wait for the
-        answer to an identical one only if both began in one epoch (``router/cluster/near.py``).
-        While Redis cannot be used there is a single epoch: nothing is read that others could drop.
-        """
+        """A number that changes when answers may have been dropped. A request may share the
+        decision of an identical one only if both began in the same epoch
+        (``router/cluster/near.py``). While Redis cannot be used there is one epoch, because then no
+        answer of others is read."""
         return self._near.epoch() if self._link.is_up else -1
 
     async def find(self, text: str, context: str, *, similar: bool) -> Found:
@@ -148,40 +154,47 @@ class SharedAnswers:
         near = self._near.get(text, context)
         if near is not None:
             return Found(near, Stage.EXACT, text, None, (time.perf_counter() - began) * 1e6)
-        if self._waits(entry_of(text, context)):
+        if self._has_unsent_change(entry_of(text, context)):
             return await self._fallback.find(text, context, similar=False)
         try:
-            own = await self._read(text, context)
-            looked = time.perf_counter()
-            in_exact = (looked - began) * 1e6
-            if own is not None or not similar:
-                return Found(own, Stage.EXACT, text, None, in_exact)
+            exact = await self._read(text, context)
+            exact_ended = time.perf_counter()
+            exact_microseconds = (exact_ended - began) * 1e6
+            if exact is not None or not similar:
+                return Found(exact, Stage.EXACT, text, None, exact_microseconds)
             self._index.discard(text, context)
-            recall = await self._similar(text, context)
+            match = await self._similar(text, context)
         except NoRedis as fault:
-            if self._link.is_up:  # one operation failed, and this process has no answers of its own
+            if self._link.is_up:  # only this operation failed, so the fallback is empty
                 return Found(None, alone=str(fault))
             found = await self._fallback.find(text, context, similar=similar)
             return replace(found, alone=str(fault))
-        in_fuzzy = (time.perf_counter() - looked) * 1e6
-        return Found(recall.kept, Stage.FUZZY, recall.matched or text, recall, in_exact, in_fuzzy)
+        fuzzy_microseconds = (time.perf_counter() - exact_ended) * 1e6
+        return Found(
+            match.kept,
+            Stage.FUZZY,
+            match.matched or text,
+            match,
+            exact_microseconds,
+            fuzzy_microseconds,
+        )
 
     async def _similar(self, text: str, context: str) -> FuzzyMatch:
-        """The answer to a similar request, as it is in Redis."""
+        """The best match among similar requests whose answer Redis still has."""
         for _ in range(MAX_CANDIDATES):
-            recall = self._index.find(text, context)
-            if recall.kept is None or recall.matched is None:
-                return recall
-            kept = self._near.get(recall.matched, context)
-            if kept is None and not self._waits(entry_of(recall.matched, context)):
-                kept = await self._read(recall.matched, context)
+            match = self._index.find(text, context)
+            if match.kept is None or match.matched is None:
+                return match
+            kept = self._near.get(match.matched, context)
+            if kept is None and not self._has_unsent_change(entry_of(match.matched, context)):
+                kept = await self._read(match.matched, context)
             if kept is not None:
-                return replace(recall, kept=kept)
-            self._index.discard(recall.matched, context)
+                return replace(match, kept=kept)
+            self._index.discard(match.matched, context)
         return FuzzyMatch()
 
     async def _read(self, text: str, context: str) -> KeptAnswer | None:
-        """An answer in Redis; None where there is none that this version can read."""
+        """The answer in Redis; None where there is none, or none that this version can read."""
         changes = self._near.changes
         value = await self._reads.get(self._keys.answer(entry_of(text, context)))
         if value is None:
@@ -202,7 +215,7 @@ class SharedAnswers:
         value = json.dumps([kept.result.to_dict(), basis.to_json()])
         if len(value) > MAX_ANSWER_BYTES:
             return
-        letter = Letter(
+        change = AnswerChange(
             entry=entry,
             text=text,
             context=context,
@@ -213,46 +226,52 @@ class SharedAnswers:
         )
         by_person = basis.decided_by is DecidedBy.PERSON
         was_up = self._link.is_up
-        if was_up and not self._waits(entry) and fencing_token.get() != NOT_SHARED:
+        if was_up and not self._has_unsent_change(entry) and fencing_token.get() != NOT_SHARED:
             with suppress(NoRedis):
-                said = await self._write(letter, token=fencing_token.get())
+                status = await self._write(change, token=fencing_token.get())
                 self._near.drop(text, context)
-                if said == b"kept":
-                    await self._learn(text, context, similar=similar)
+                if status == b"kept":
+                    await self._update_index(text, context, similar=similar)
                     if by_person:
                         await asyncio.sleep(SETTLE_SECONDS)
                 return
         if was_up and not by_person:
-            return  # it may have reached Redis, where others may drop it
+            return  # it may be in Redis all the same, where others may drop it
         await self._fallback.keep(text, context, kept, similar=similar)
         if by_person:
-            await self._post(letter)
+            await self._queue(change)
 
-    async def _write(self, letter: Letter, *, token: str = "") -> bytes:
-        """What the fence says: ``kept``, or why not."""
-        keys, entry = self._keys, letter.entry
+    async def _write(self, change: AnswerChange, *, token: str = "") -> bytes:
+        """Store an answer in Redis. Returns ``kept``, or why it was refused."""
+        keys, entry = self._keys, change.entry
         fence = (keys.answer(entry), keys.dropped(entry), keys.lease(entry), keys.catalog)
-        said: bytes = await self._link.script(
+        status: bytes = await self._link.script(
             scripts.KEEP,
             (*fence, keys.token, keys.answers),
-            *(letter.catalog, token, letter.value or "", self._life, LATE_SECONDS * 10**6),
-            *(self._length, "learn" if letter.similar else "replace"),
-            *(letter.text, letter.context, letter.by),
+            *(
+                change.catalog,
+                token,
+                change.value or "",
+                self._ttl_milliseconds,
+                LATE_SECONDS * 10**6,
+            ),
+            *(self._stream_length, "learn" if change.similar else "replace"),
+            *(change.text, change.context, change.by),
         )
-        return said
+        return status
 
     async def forget(self, text: str, context: str) -> None:
         """Drop an answer for every process.
 
-        When this returns, either no process gives it any more, or Redis cannot be used: then this
-        process does not, and the others are told as soon as they can be. It takes
+        When this returns, no process gives it any more. If Redis cannot be used, this holds for
+        this process only, and the others follow as soon as Redis is back. It takes
         ``SETTLE_SECONDS``.
 
         Raises:
-            StoreError: Redis cannot be used, and neither can the file of what is to be sent.
+            StoreError: Redis cannot be used, and neither can the file of the outbox.
         """
         entry = entry_of(text, context)
-        letter = Letter(entry=entry, text=text, context=context)
+        change = AnswerChange(entry=entry, text=text, context=context)
         self._pending[entry] += 1
         try:
             self._near.drop(text, context)
@@ -261,52 +280,52 @@ class SharedAnswers:
             await self._fallback.forget(text, context)
             while self._link.is_up:
                 with suppress(NoRedis):
-                    await self._drop(letter)
+                    await self._drop(change)
                     break
             else:
-                await self._post(letter)
+                await self._queue(change)
                 return
         finally:
-            self._settled(entry)
+            self._change_done(entry)
         await asyncio.sleep(SETTLE_SECONDS)
 
-    async def _drop(self, letter: Letter) -> None:
-        keys, entry = self._keys, letter.entry
+    async def _drop(self, change: AnswerChange) -> None:
+        keys, entry = self._keys, change.entry
         await self._link.script(
             scripts.DROP,
             (keys.answer(entry), keys.dropped(entry), keys.token, keys.answers),
-            *(LATE_SECONDS * 1000, self._length, letter.text, letter.context),
+            *(LATE_SECONDS * 1000, self._stream_length, change.text, change.context),
         )
 
     # What is to be sent
 
-    async def _post(self, letter: Letter) -> None:
-        """Write a letter down, and send it as soon as Redis can be used."""
-        self._pending[letter.entry] += 1  # first: it may be sent before this goes on
+    async def _queue(self, change: AnswerChange) -> None:
+        """Put a change into the outbox, which sends it as soon as Redis can be used."""
+        self._pending[change.entry] += 1  # before ``put``, because it may be sent at once
         try:
-            await self._outbox.put([letter.model_dump_json(exclude_none=True)])
+            await self._outbox.put([change.model_dump_json(exclude_none=True)])
         except Exception:
-            self._settled(letter.entry)
+            self._change_done(change.entry)
             raise
 
-    async def _send(self, letters: Sequence[Letter]) -> None:
-        for letter in letters:
-            await (self._drop(letter) if letter.value is None else self._write(letter))
-            self._settled(letter.entry)
+    async def _send(self, messages: Sequence[AnswerChange]) -> None:
+        for change in messages:
+            await (self._drop(change) if change.value is None else self._write(change))
+            self._change_done(change.entry)
 
-    def _settled(self, entry: str) -> None:
-        """One thing less is to be sent about an entry."""
+    def _change_done(self, entry: str) -> None:
+        """One change of an entry has been sent, or given up."""
         self._pending[entry] -= 1
         if self._pending[entry] <= 0:
             del self._pending[entry]
 
-    def _waits(self, entry: str) -> bool:
-        """Whether something is to be sent about an entry."""
-        left = entry in self._left and not self._outbox.caught_up
-        return left or self._pending[entry] > 0
+    def _has_unsent_change(self, entry: str) -> bool:
+        """Whether the outbox holds a change of an entry."""
+        was_unsent = entry in self._unsent_at_open and not self._outbox.caught_up
+        return was_unsent or self._pending[entry] > 0
 
-    async def _come_back(self) -> None:
-        """Redis answers again: what it holds counts, and not what was decided meanwhile."""
+    async def _on_reconnect(self) -> None:
+        """Redis answers again: send the outbox, and forget the answers decided meanwhile."""
         try:
             await self._outbox.deliver()
         finally:
@@ -314,7 +333,7 @@ class SharedAnswers:
 
     # The index of similar requests
 
-    async def _take(self, records: list[Record]) -> None:
+    async def _apply_records(self, records: list[Record]) -> None:
         for number, record in enumerate(records):
             text, context = record.get("text"), record.get("context")
             if text is None or context is None:
@@ -322,18 +341,18 @@ class SharedAnswers:
             self._near.drop(text, context)
             if record.get("kind") == "drop":
                 self._near.end_epoch()
-            await self._learn(text, context, similar=record.get("kind") == "learn")
+            await self._update_index(text, context, similar=record.get("kind") == "learn")
             if number % 20 == 19:
                 await give_way()
 
-    async def _learn(self, text: str, context: str, *, similar: bool) -> None:
-        """Whether the answer in Redis may be given to similar requests."""
+    async def _update_index(self, text: str, context: str, *, similar: bool) -> None:
+        """Note in the index whether similar requests may get the answer in Redis."""
         if similar:
-            await self._index.learn(text, _ELSEWHERE, context)
+            await self._index.learn(text, _PLACEHOLDER, context)
         else:
             self._index.discard(text, context)
 
-    async def _begin_anew(self) -> None:
+    async def _on_missed_records(self) -> None:
         self._near.clear()
         self._index = self._new_index()
 
@@ -344,7 +363,7 @@ class SharedAnswers:
             return
         key = self._keys.marks(catalog_version)
         try:
-            await self._link.run(lambda redis: redis.set(key, marks, px=self._life))
+            await self._link.run(lambda redis: redis.set(key, marks, px=self._ttl_milliseconds))
         except NoRedis:
             await self._fallback.keep_marks(catalog_version, marks)
         else:
@@ -364,16 +383,16 @@ class SharedAnswers:
         return found
 
     async def aclose(self) -> None:
-        """Stop following and sending; what is not sent yet is sent by the next process that opens
-        this ``state_dir``. Closing twice is fine."""
+        """Stop following and sending. The next process that opens this ``state_dir`` sends the
+        rest. Closing twice is fine."""
         await self.follower.aclose()
         await self._reads.aclose()
         await self._outbox.aclose()
 
 
-def _entry_in(text: str) -> str:
-    """What a letter is about; empty where it cannot be read."""
+def _entry_of_message(text: str) -> str:
+    """The entry of a message in the outbox; empty where it cannot be parsed."""
     try:
-        return Letter.model_validate_json(text).entry
+        return AnswerChange.model_validate_json(text).entry
     except ValueError:
         return ""

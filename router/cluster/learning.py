@@ -58,7 +58,7 @@ class SharedLearning:
         self._name = name
         self._learner: Learner | None = None
         self._leases: dict[str, str] = {}  # tokens by key of the model
-        self._outbox = Outbox("labels", self._append, read=str, most=BATCH)
+        self._outbox = Outbox("labels", self._append, read=str, max_batch=BATCH)
         self._background = BackgroundTasks(_log)
         self.follower = Follower(
             settings.cluster, keys.evidence, take=self._take, missed=self._ask_for_all

@@ -61,7 +61,7 @@ class ToolSharing:
         self._known: dict[tuple[str, str], tuple[int, str]] = {}
         self._turn = asyncio.Lock()
         self._asked = asyncio.Event()
-        self._outbox = Outbox("tools", self._send, read=_CHANGE.validate_json, most=BATCH)
+        self._outbox = Outbox("tools", self._send, read=_CHANGE.validate_json, max_batch=BATCH)
         self._background = BackgroundTasks(_log)
         self.follower = Follower(
             settings.cluster, keys.tool_changes, take=self._take, missed=self._ask
