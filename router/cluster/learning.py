@@ -1,14 +1,15 @@
-"""Learning together: labels, outcomes and models of all processes.
+"""Shares what is learnt between processes: labels, outcomes and models.
 
-Each process has all the evidence in a file of its own. Labels travel over a stream, which is only
-the way between the files: what the server loses is sent again by a process that has it. Who begins,
-or has missed records, asks for all labels, and one of the others sends them.
+Each process stores all labels in a file of its own. A Redis stream only transports them: what the
+server loses is sent again by a process that has it. A process that starts, or has missed records,
+asks for all labels, and the others send those that they have.
 
-One process fits the models of each kind of skills and encoder; it holds a lease, and its models are
-published under its fencing token, so that a leader that was replaced cannot publish any more.
+For each pair of skills and encoder, one process fits the models. It holds a lease, and publishes
+models with its fencing token, so that a former leader cannot publish any more.
 
-Outcomes of local answers are pooled: they say how far to trust the model that all serve. The
-account of the error bound is each process's own (``router.learning.account``).
+The outcomes of local answers are pooled, because all processes use the same model and can estimate
+its risks together. Each process has an account of the error bound of its own
+(``router.learning.account``).
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-LENGTH: Final = 50_000
-"""Records that the stream holds; more than all labels of one process."""
+STREAM_LENGTH: Final = 50_000
+"""The number of records that the stream holds; more than all labels of one process."""
 BATCH: Final = 200
-"""Labels of one write."""
+"""The number of labels in one write."""
 LEASE_SECONDS: Final = 10.0
 MAX_MODEL_BYTES: Final = 64 * 2**20
 RESYNC_SECONDS: Final = 30
-"""All labels are sent once in this time, however many ask."""
+"""Within this time, all labels are sent only once, however many processes ask for them."""
 
 
 class SharedLearning:
-    """The peers of one process's learner. Belongs to one event loop."""
+    """Connects this process's learner with those of the others. Belongs to one event loop."""
 
     def __init__(self, link: Link, keys: Keys, settings: Settings, *, name: str) -> None:
         """Nothing is read yet; ``name`` is this process's."""
@@ -57,15 +58,15 @@ class SharedLearning:
         self._settings = settings
         self._name = name
         self._learner: Learner | None = None
-        self._leases: dict[str, str] = {}  # tokens by key of the model
+        self._lease_tokens: dict[str, str] = {}  # tokens by key of the model
         self._outbox = Outbox("labels", self._append, read=str, max_batch=BATCH)
         self._background = BackgroundTasks(_log)
         self.follower = Follower(
-            settings.cluster, keys.evidence, take=self._take, missed=self._ask_for_all
+            settings.cluster, keys.evidence, take=self._apply_records, missed=self._ask_for_all
         )
 
     async def open(self) -> None:
-        """Open the file of what is to be sent. Opening again does no harm.
+        """Open the outbox. Opening it again does no harm.
 
         Raises:
             StoreError: it cannot be opened.
@@ -73,30 +74,30 @@ class SharedLearning:
         await self._outbox.open(self._settings.evidence_directory / "cluster.sqlite3")
 
     def begin(self, learner: Learner) -> None:
-        """Follow what the others learn, and ask them for what they know."""
+        """Follow what the others learn, and ask them for all their labels."""
         self._learner = learner
         self.follower.start()
         self._background.run(self._stay_leader())
         self._background.run(self._ask_for_all())
 
     async def aclose(self) -> None:
-        """Stop, and give the leases back. What is not sent is sent by the next process that has
-        this evidence. Closing twice is fine."""
+        """Stop, and release the leases. The next process with this evidence file sends what is
+        left. Closing twice is fine."""
         await self.follower.aclose()
         await self._background.aclose()
-        for key, token in self._leases.items():
+        for key, token in self._lease_tokens.items():
             with suppress(NoRedis):
                 await self._link.script(
                     scripts.RELEASE, 3 * (self._keys.fitting(key),), token, "", 0
                 )
-        self._leases.clear()
+        self._lease_tokens.clear()
         await self._outbox.aclose()
 
     # Labels and outcomes
 
     async def tell_labels(self, labels: Sequence[Label]) -> None:
         """See ``Peers``."""
-        if self._learner is not None:  # else they are told when all are asked for
+        if self._learner is not None:  # else they are sent when all labels are asked for
             await self._outbox.put([_record("label", self._name, label) for label in labels])
 
     def tell_outcome(self, outcome: Sequence[Any]) -> None:
@@ -112,55 +113,57 @@ class SharedLearning:
 
     async def _append(self, records: Sequence[str]) -> None:
         """Raises ``NoRedis``."""
-        await self._link.script(scripts.APPEND, (self._keys.evidence,), LENGTH, *records)
+        await self._link.script(scripts.APPEND, (self._keys.evidence,), STREAM_LENGTH, *records)
 
-    async def _take(self, records: list[Record]) -> None:
+    async def _apply_records(self, records: list[Record]) -> None:
         learner = self._learner
         labels: list[Any] = []
         outcomes: list[Any] = []
-        asked = models = False
+        resync_requested = model_published = False
         for record in records:
             try:
-                kind, sender, said = json.loads(record["record"])
+                kind, sender, payload = json.loads(record["record"])
             except (ValueError, TypeError, KeyError, RecursionError):
                 continue  # a later version wrote it
             if sender == self._name:
                 continue
             if kind == "label":
-                labels.append(said)
+                labels.append(payload)
             elif kind == "outcome":
-                outcomes.append(said)
-            asked |= kind == "resync"
-            models |= kind == "model"
+                outcomes.append(payload)
+            resync_requested |= kind == "resync"
+            model_published |= kind == "model"
         if learner is None:
             return
         if outcomes:
             key = await in_thread(learner.trainer.key)
-            pairs = (said for said in outcomes if isinstance(said, list) and len(said) == 2)
-            learner.pool(outcome for of, outcome in pairs if of == key)
+            pairs = (
+                payload for payload in outcomes if isinstance(payload, list) and len(payload) == 2
+            )
+            learner.pool(outcome for outcome_key, outcome in pairs if outcome_key == key)
         try:
             if labels:
                 await learner.take_in(labels)
         except StoreError as error:
             _log.error("labels of others are not kept: %s", error)
-        if models:
+        if model_published:
             await learner.trainer.take_published()
-        if asked:
+        if resync_requested:
             self._background.run(self._send_all())
 
     async def _ask_for_all(self) -> None:
-        """Ask the others for every label, and send what this process knows: after a flush each may
-        have some that no other has."""
+        """Ask the others for all labels, and send those of this process: after a flush of the
+        server, each process may have labels that no other has."""
         with suppress(NoRedis):
             await self._append([_record("resync", self._name, None)])
         await self._send_all()
 
     async def _send_all(self) -> None:
-        """Send every label, unless somebody with the same labels has just done so."""
+        """Send all labels, unless a process with the same labels has just done so."""
         learner = self._learner
         if learner is None:
             return
-        await asyncio.sleep(random.random())  # noqa: S311 - so that not all begin at once
+        await asyncio.sleep(random.random())  # noqa: S311 - so that not all send at once
         try:
             labels = await learner.labels()
             digest = hashlib.sha256(json.dumps(labels).encode()).hexdigest()[:16]
@@ -179,30 +182,33 @@ class SharedLearning:
 
     async def may_fit(self, key: str) -> bool:
         """See ``Peers``."""
-        if key in self._leases:
+        if key in self._lease_tokens:
             return True
         keys = (self._keys.fitting(key), self._keys.outcome(key), self._keys.token)
         try:
-            said, token = await self._link.script(scripts.JOIN, keys, int(LEASE_SECONDS * 1000), "")
+            status, token = await self._link.script(
+                scripts.JOIN, keys, int(LEASE_SECONDS * 1000), ""
+            )
         except NoRedis:
             return True
-        if said == b"lead":
-            self._leases[key] = token.decode()
-        return bool(said == b"lead")
+        if status == b"lead":
+            self._lease_tokens[key] = token.decode()
+        return bool(status == b"lead")
 
     async def _stay_leader(self) -> None:
         while True:
             await asyncio.sleep(LEASE_SECONDS / 3)
-            for key, token in list(self._leases.items()):
+            for key, token in list(self._lease_tokens.items()):
                 with suppress(NoRedis):
                     if not await self._link.script(
                         scripts.RENEW, (self._keys.fitting(key),), token, int(LEASE_SECONDS * 1000)
                     ):
-                        self._leases.pop(key, None)  # it ran out, and somebody else may have it
+                        # The lease has expired, and another process may have it.
+                        self._lease_tokens.pop(key, None)
 
     async def publish(self, key: str, model: bytes) -> None:
         """See ``Peers``."""
-        token = self._leases.get(key)
+        token = self._lease_tokens.get(key)
         if token is None or len(model) > MAX_MODEL_BYTES:
             return
         digest = hashlib.sha256(model).hexdigest()
@@ -214,7 +220,7 @@ class SharedLearning:
             if published:
                 await self._append([_record("model", self._name, key)])
             else:
-                self._leases.pop(key, None)
+                self._lease_tokens.pop(key, None)
 
     async def published(self, key: str) -> bytes | None:
         """See ``Peers``."""
@@ -232,5 +238,5 @@ class SharedLearning:
         return model
 
 
-def _record(kind: str, sender: str, said: Any) -> str:
-    return json.dumps([kind, sender, said])
+def _record(kind: str, sender: str, payload: Any) -> str:
+    return json.dumps([kind, sender, payload])

@@ -96,7 +96,7 @@ async def test_one_process_fits_and_all_serve_its_model(
         assert models[0] is not None
         assert models[1] is not None
         assert models[0].evidence_digest == models[1].evidence_digest
-        leads = [len(router.cluster.learning._leases) for router in routers if router.cluster]
+        leads = [len(router.cluster.learning._lease_tokens) for router in routers if router.cluster]
         assert sorted(leads) == [0, 1]
 
 
