@@ -101,6 +101,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.learning.calibration import RiskModel, Vector
+from router.learning.local import skills_of
 from router.numeric import finite
 
 MIN_EVIDENCE: Final = 150
@@ -331,7 +332,7 @@ class ErrorBound:
         self._recent_risks.append(risk)
         if self._request % RETUNE_EVERY == 0:
             self._retune()
-        if answer in self._missing_outcomes:
+        if not self._missing_outcomes.keys().isdisjoint(skills_of(answer)):
             reason = "Too few outcomes since its skill has changed."
             return self._ask(reason, risk, answer, signals)
         if risk > self._threshold:
@@ -456,8 +457,9 @@ class ErrorBound:
             self._correction_from = max(0, self._correction_from - 1)
         self._outcomes.append(outcome)
         self._new_outcomes += 1
-        if (missing := self._missing_outcomes.pop(outcome.answer, 0)) > 1:
-            self._missing_outcomes[outcome.answer] = missing - 1
+        for skill in skills_of(outcome.answer):
+            if (missing := self._missing_outcomes.pop(skill, 0)) > 1:
+                self._missing_outcomes[skill] = missing - 1
         if risk is None:
             return
         for drift in self._drift:
@@ -566,16 +568,17 @@ class ErrorBound:
         """Call ``fitting`` and ``adopt``, for callers that may block."""
         self.adopt(self.fitting()())
 
-    def catalog_changed(self, answers: Collection[str]) -> None:
-        """Skills were added, changed or removed.
+    def catalog_changed(self, skills: Collection[str]) -> None:
+        """These skills were added, changed or removed.
 
-        The outcomes of the answers with these names are dropped, and no such answer is given until
+        The outcomes of the answers that name one are dropped, and no such answer is given until
         there are ``OUTCOMES_AFTER_CHANGE`` new ones. The other outcomes still train the risk model,
         but no longer its correction: U grows, and audits are frequent again, until new outcomes
         come.
         """
-        self._missing_outcomes |= dict.fromkeys(answers, OUTCOMES_AFTER_CHANGE)
-        kept = [outcome for outcome in self._outcomes if outcome.answer not in answers]
+        self._missing_outcomes |= dict.fromkeys(skills, OUTCOMES_AFTER_CHANGE)
+        changed = frozenset(skills)
+        kept = [one for one in self._outcomes if changed.isdisjoint(skills_of(one.answer))]
         self._outcomes = deque(kept, MAX_OUTCOMES)
         if len(kept) < MIN_EVIDENCE:
             self._restart(keep=len(kept))
@@ -676,7 +679,7 @@ class ErrorBound:
         self._correction_from = int(state["doubted_at"])
         self._drift = [_DriftSum(float(o), float(v), int(n)) for o, v, n in state["drift"]]
         self._drifts = int(state["drifts"])
-        self._missing_outcomes = {str(answer): int(n) for answer, n in state["unproven"].items()}
+        self._missing_outcomes = {str(skill): int(n) for skill, n in state["unproven"].items()}
         if state["model"] is not None:
             self._model = RiskModel.from_dict(state["model"])
             self._revalue_recent(self._model)

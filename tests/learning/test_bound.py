@@ -10,7 +10,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -262,6 +262,24 @@ def test_a_changed_catalog_drops_what_was_known_of_its_skills() -> None:
     bound.catalog_changed({"0"})
     assert MIN_EVIDENCE < bound.status().outcomes < known
     assert bound.status().error_limit > limit
+
+
+def joined(event: Event) -> Event:
+    """The same request, whose answer is of two skills."""
+    return replace(event, answer=f"{event.answer} + z")
+
+
+def test_an_answer_of_several_skills_changes_with_each_of_them() -> None:
+    bound = ErrorBound(MAX_ERROR)
+    serve(bound, map(joined, stream(np.random.default_rng(8))))
+    known = bound.status().outcomes
+    bound.catalog_changed({"0"})
+    assert bound.status().outcomes < known
+    served = serve(bound, map(joined, stream(np.random.default_rng(13), length=1_000)))
+    of_changed = [decision for event, decision in served if event.answer == "0 + z"]
+    assert {decision.reason for decision in of_changed[:OUTCOMES_AFTER_CHANGE]} == {
+        "Too few outcomes since its skill has changed."
+    }
 
 
 def test_an_answer_of_a_changed_skill_is_asked_until_it_has_proved_itself() -> None:
