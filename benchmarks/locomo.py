@@ -200,7 +200,7 @@ def merged(
     alike = items if company else [replace(item, attributes={}) for item in items]
     found = [judged[item.content] for item in items]
     relevances, cosines = [one.relevance for one in found], [one.cosine for one in found]
-    scores = ranking.rank(query.text, alike, relevances, cosines)
+    scores = ranking.rank(query.text, alike, relevances, cosines, period=query.period)
     return [session(items[place]) for place in np.argsort(-np.asarray(scores), kind="stable")]
 
 

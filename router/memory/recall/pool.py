@@ -35,7 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from router.memory.model import (
@@ -64,7 +64,7 @@ from router.memory.query.time_expressions import planned_times
 from router.memory.recall.answers import RecalledItem
 from router.memory.recall.confidence import SECONDS_A_DAY, conflicts_among
 from router.memory.recall.memory_router import UNLIKELY_WEIGHT
-from router.memory.recall.ranking import rank, session_of
+from router.memory.recall.ranking import closeness, rank, session_of
 from router.memory.recall.relevance import Judged
 from router.memory.recall.updates import (
     LASTING_LAYERS,
@@ -142,10 +142,6 @@ KIND_WEIGHT: Final = 0.65
 """The weight of a layer whose newest items are listed for a query that names only their kind. It
 keeps the confidence below the default threshold, because nobody has checked that an item of the
 layer ``project`` is, for example, a convention."""
-DECAY_DAYS_BEFORE: Final = 3.0
-DECAY_DAYS_AFTER: Final = 14.0
-"""Days before and after a period at which ``closeness`` has fallen to 1/e. An event is mostly saved
-in the weeks after it, and hardly ever before."""
 EVENT_LAYERS: Final = frozenset({"episodic", "session"})
 TRANSIENT_LAYERS: Final = EVENT_LAYERS | {TASK_LAYER}
 LISTING_LAYERS: Final = TRANSIENT_LAYERS | {"governance", COUNTING_LAYER}
@@ -276,6 +272,7 @@ class Pool:
             [one.item for one in found],
             [one.relevance for one in found],
             [self._judged[one.item.content].cosine for one in found],
+            period=self.query.period,
         )
         best = max((one.relevance for one in found if not self._only_counts(one.item)), default=0.0)
         others_follow = self._names_subject and self._asked_kind is None and best >= RELEVANCE_FLOOR
@@ -438,15 +435,6 @@ def _future_period(query: LayerQuery) -> Period | None:
     if query.period is None or query.period.end <= query.now:
         return None
     return Period(max(ReferenceTime(query.now).today, query.period.start), query.period.end)
-
-
-def closeness(moment: datetime, period: Period) -> float:
-    """1 within the period; exp(-distance / 3 days) before and exp(-distance / 14 days) after it."""
-    before, after = period.start - moment, moment - period.end
-    days = max(before / DECAY_DAYS_BEFORE, after / DECAY_DAYS_AFTER, timedelta()) / timedelta(
-        days=1
-    )
-    return math.exp(-days)
 
 
 def _relevance_exponent(item: MemoryItem) -> float:

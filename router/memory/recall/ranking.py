@@ -1,6 +1,6 @@
 """One ranking of all items that several layers found for a query.
 
-Scores of different layers cannot be compared, so the items are scored anew, by five signals:
+Scores of different layers cannot be compared, so the items are scored anew, by six signals:
 
 * words: BM25, with the statistics of the items found. Of a long item its best section counts, and
   of an item with saved questions the best of its texts. A word that is in most items, such as the
@@ -8,6 +8,8 @@ Scores of different layers cannot be compared, so the items are scored anew, by 
 * relevance: the calibrated probability of each item by itself, which includes its meaning;
 * meaning: the cosine of each item by itself, if it is above 0. Most probabilities are near 0 or 1,
   and among items of about equal probability the cosine still tells which is nearer;
+* time: if the query speaks of a period, how near to it the item was created. It is no filter,
+  because people write about an event in the weeks after it, and remember its date wrongly;
 * session: the other items of the session that an item comes from. The turns of a conversation
   explain each other, so an item gains if more of its session was found. Of a session's items the
   best has the weight 1, and each further one seven tenths of the weight before, so that a long
@@ -25,9 +27,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
-from router.memory.model import MemoryItem
+from router.memory.model import MemoryItem, Period
 from router.memory.recall.relevance import parts_of
 from router.memory.texts.bm25 import MEMORIES, TEXTBOOK
 from router.memory.texts.questions import questions_of
@@ -39,6 +42,13 @@ MEANING_WEIGHT: Final = 0.5
 """Weight of the cosine. The same value was best whichever conversation of LoCoMo was left out."""
 SESSION_WEIGHT: Final = 0.3
 """Weight of the words of an item's whole session."""
+TIME_WEIGHT: Final = 0.2
+"""Weight of closeness in time. Without it the first five sessions of LoCoMo hold .916 of the
+evidence in place of .922."""
+DECAY_DAYS_BEFORE: Final = 3.0
+DECAY_DAYS_AFTER: Final = 14.0
+"""Days before and after a period at which ``closeness`` has fallen to 1/e. An event is mostly saved
+in the weeks after it, and hardly ever before."""
 DECAY: Final = 0.7
 """The weight of each further item of a session, divided by that of the one before."""
 
@@ -48,9 +58,12 @@ def rank(
     items: Sequence[MemoryItem],
     relevances: Sequence[float],
     cosines: Sequence[float],
+    *,
+    period: Period | None = None,
 ) -> list[float]:
     """How well each item answers the query in comparison with the others, in [0, 1]; the best has
-    1. The items may be of any layers and in any order; no two have the same content."""
+    1. The items may be of any layers and in any order; no two have the same content. ``period`` is
+    the one that the query speaks of."""
     parts = [
         (number, part)
         for number, item in enumerate(items)
@@ -65,6 +78,11 @@ def rank(
         word + RELEVANCE_WEIGHT * relevance + MEANING_WEIGHT * max(0.0, cosine)
         for word, relevance, cosine in zip(words, relevances, cosines, strict=True)
     ]
+    if period is not None:
+        own = [
+            score + TIME_WEIGHT * closeness(item.created, period)
+            for score, item in zip(own, items, strict=True)
+        ]
     scores = with_session_evidence(own, groups)
     if any(group is not None for group in groups):
         texts: defaultdict[Hashable, list[str]] = defaultdict(list)
@@ -107,6 +125,15 @@ def with_session_evidence(
 def _keys(groups: Sequence[Hashable | None]) -> list[Hashable]:
     """A key for the group of each item; an item without a group gets a key of its own."""
     return [(number,) if group is None else group for number, group in enumerate(groups)]
+
+
+def closeness(moment: datetime, period: Period) -> float:
+    """1 within the period; exp(-distance / 3 days) before and exp(-distance / 14 days) after it."""
+    before, after = period.start - moment, moment - period.end
+    days = max(before / DECAY_DAYS_BEFORE, after / DECAY_DAYS_AFTER, timedelta()) / timedelta(
+        days=1
+    )
+    return math.exp(-days)
 
 
 def session_of(item: MemoryItem) -> str | None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from router.memory.model import AttributeValue, MemoryItem, Scope
-from router.memory.recall.ranking import rank, session_of, with_session_evidence
+from router.memory.model import AttributeValue, MemoryItem, Period, Scope
+from router.memory.recall.ranking import closeness, rank, session_of, with_session_evidence
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+MAY = Period(datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC))
 
 words = st.sampled_from("deploy staging rollback cache anna login error release".split())
 texts = st.lists(words, min_size=1, max_size=6).map(" ".join)
@@ -101,6 +102,24 @@ class TestRank:
         assert nearer == 1
         assert other < 1
 
+    def test_of_equals_the_one_from_the_time_that_was_asked_for_comes_first(self) -> None:
+        found = [
+            item("deploy failed at noon", created=NOON - timedelta(days=300)),
+            item("deploy failed at four", created=NOON),
+        ]
+        before, within = rank("deploy failed in May", found, [0.5, 0.5], [0.0, 0.0], period=MAY)
+        assert within > before
+
+    def test_what_was_told_after_the_period_can_still_be_the_answer(self) -> None:
+        found = [
+            item("Anna moved to Lisbon for good", created=MAY.end + timedelta(days=1)),
+            item("Anna had tea", created=NOON),
+        ]
+        told_later, within = rank(
+            "Where did Anna move in May?", found, [0.7, 0.3], [0.0, 0.0], period=MAY
+        )
+        assert told_later > within
+
     def test_nothing_found_is_nothing_ranked(self) -> None:
         assert rank("deploy", [], [], []) == []
 
@@ -144,3 +163,15 @@ class TestSession:
 
     def test_the_session_of_the_scope_is_none(self) -> None:
         assert session_of(MemoryItem("i", "l", "x", NOON, scope=Scope(session="s7"))) is None
+
+
+class TestCloseness:
+    def test_within_the_period_it_is_one(self) -> None:
+        assert closeness(datetime(2026, 5, 4, 12, tzinfo=UTC), MAY) == 1
+
+    @pytest.mark.parametrize("edge", [MAY.start - timedelta(days=3), MAY.end + timedelta(days=14)])
+    def test_it_falls_faster_before_the_period_than_after_it(self, edge: datetime) -> None:
+        assert closeness(edge, MAY) == pytest.approx(0.3679, abs=1e-4)
+
+    def test_the_beginning_of_time_is_far_from_everything(self) -> None:
+        assert closeness(datetime(1, 1, 2, tzinfo=UTC), MAY) == 0
