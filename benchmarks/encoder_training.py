@@ -3,19 +3,23 @@
 A table with a vector for each word, or piece of a rare one, learns from a teacher: the vector of a
 text is the sum of those of its tokens, and two texts should be as near to each other as the teacher
 finds them. The teacher is all-MiniLM-L6-v2 of sentence-transformers (Apache 2.0), 384 dimensions.
+Afterwards the table learns from requests that were written for it (``encoder_tuning.py``).
 
     python benchmarks/encoder_training.py texts WORK --wheels FOLDER --lines FILE
     python benchmarks/encoder_training.py vocabulary WORK
     python benchmarks/encoder_training.py teach WORK
     python benchmarks/encoder_training.py train WORK
+    python benchmarks/encoder_tuning.py WORK
     python benchmarks/encoder_training.py export WORK
 
 WORK is a folder for what a step leaves for the next ones; ``--limit N`` takes N texts, for a trial.
 The steps after ``texts`` need what ``make bench-peers`` installs. With one or two cores of a server
-``teach`` took 25 minutes, ``train`` three, and the others less than two each.
+``teach`` took 25 minutes, ``train`` three, ``encoder_tuning.py`` ten, and the others less than two
+each.
 
-What is bundled as ``bundled/1`` was made with Python 3.11, torch 2.13.0, transformers 5.23.0,
-tokenizers 0.23.3 and wordfreq 3.1.1, from what Debian 12 and the package index had:
+``bundled/1``, from which ``encoder_tuning.py`` made what is bundled now, was made with Python 3.11,
+torch 2.13.0, transformers 5.23.0, tokenizers 0.23.3 and wordfreq 3.1.1, from what Debian 12 and the
+package index had:
 
 - WordNet 3.0, ``wordnet-base``: 18,000 definitions, 14,158 examples of use, 12,000 rows of synonyms
 - what packages of the index say of themselves, a line each: 18,679
@@ -382,7 +386,7 @@ def beginning(of_tokens: Matrix, shares: NDArray[np.float64]) -> Matrix:
 
 
 def train(options: argparse.Namespace) -> None:
-    """Train the table, ``table.npy``.
+    """Train the table, ``trained.npy``.
 
     The loss of a batch: one less the cosine of a linear map of the vectors to the teacher's; three
     times the squared error of the cosines between its texts; .3 times the divergence of their
@@ -456,7 +460,7 @@ def train(options: argparse.Namespace) -> None:
             slower.step()
             losses += [mapped.item(), squared.item(), diverged.item()]
         say(f"losses {np.round(losses / (len(kept) // batch), 4).tolist()}")
-    np.save(options.work / "table.npy", table.weight.detach().numpy().astype(np.float16))
+    np.save(options.work / "trained.npy", table.weight.detach().numpy().astype(np.float16))
 
 
 # --- export
