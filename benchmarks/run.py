@@ -40,6 +40,8 @@ VERSIONS: Final = ("chromadb", "numpy", "rapidfuzz")
 PEER_VERSIONS: Final = ("callbus", "fastmcp", "semantic-router", "sentence-transformers", "torch")
 ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Times of several threads say more of what else the machine does than of the code."""
+PRODUCT: Final = (".py", ".npz", ".txt")
+"""What figures depend on in the product: its code, its weights, and its vocabularies."""
 LEFT_OUT: Final = "left out: "
 TEXTS: Final = ("request", "query", "question", "text")
 """What per-request files may not keep: the texts are the data sets', some of them licensed."""
@@ -179,9 +181,10 @@ def shaped(found: Any) -> dict[str, Any]:
 
 def fingerprint(table: Table, data: Path) -> str:
     """Digest of everything that a result depends on but the machine: the arguments, the script and
-    the scripts that it imports, the whole product, and the data."""
+    the scripts that it imports, the whole product with its weights, and the data."""
     digest = hashlib.sha256(repr((table.arguments, table.peers)).encode())
-    for path in [*code_of(FOLDER / table.script), *sorted((ROOT / "router").rglob("*.py"))]:
+    product = [path for path in (ROOT / "router").rglob("*") if path.suffix in PRODUCT]
+    for path in [*code_of(FOLDER / table.script), *sorted(product)]:
         digest.update(path.read_bytes())
     if table.peers:
         digest.update((FOLDER / "peers.txt").read_bytes())

@@ -6,8 +6,8 @@ that of its own.
 
 Why "clearly": requests in everyday words share few words with any skill, and they help most. If
 every request had to be nearest to its own skill, half of the good ones would be left out (of eight
-that an LLM wrote for each of 574 skills). With the margin used here 3% are left out, and still half
-of the requests that were written for another skill, drawn at random.
+that an LLM wrote for each of 574 skills). With the margin used here 2% are left out, and still two
+thirds of the requests that were written for another skill, drawn at random.
 
 Nearness is the cosine of the bundled encoder's vectors, whichever encoder routes, because the
 margin was measured with it.

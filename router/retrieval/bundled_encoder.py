@@ -4,8 +4,8 @@ It looks up a vector for each word, or for the pieces of a rare one, and adds th
 short text. Its vectors were taught by all-MiniLM-L6-v2, a sentence encoder that needs 11 ms: the
 cosine of two texts should be the same as the teacher's (``benchmarks/encoder_training.py``). Then
 they learnt from 55,640 requests and questions which text people want who ask in other words
-(``benchmarks/encoder_tuning.py``). The encoder knows nothing of the order of words. Where one of its
-files is missing, ``EncoderError`` is raised.
+(``benchmarks/encoder_tuning.py``). The encoder knows nothing of the order of words. Where one of
+its files is missing, ``EncoderError`` is raised.
 """
 
 from __future__ import annotations

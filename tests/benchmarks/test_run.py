@@ -34,11 +34,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "one.py").write_text(SCRIPT, encoding="utf-8")
     (tmp_path / "data" / "set").mkdir(parents=True)
     (tmp_path / "data" / "set" / "rows.jsonl").write_text("{}\n", encoding="utf-8")
+    (tmp_path / "router").mkdir()
+    (tmp_path / "router" / "weights.npz").write_bytes(b"weights")
     for module in (run, report):
         monkeypatch.setattr(module, "TABLES", (one,))
         monkeypatch.setattr(module, "RESULTS_FOLDER", tmp_path / "results")
         monkeypatch.setattr(module, "REPORT", tmp_path / "RESULTS.md")
     monkeypatch.setattr(run, "FOLDER", tmp_path)
+    monkeypatch.setattr(run, "ROOT", tmp_path)
     monkeypatch.setattr(run, "RUNS_FOLDER", tmp_path / "runs")
     monkeypatch.setenv("ROUTER_BENCH_DATA", str(tmp_path / "data"))
     return tmp_path
@@ -100,8 +103,8 @@ def test_a_table_whose_code_and_data_are_the_same_is_not_run_again(
     assert runs(folder) == 2
 
 
-@pytest.mark.parametrize("changed", ["one.py", "data/set/rows.jsonl"])
-def test_a_change_of_code_or_data_runs_a_table_again(
+@pytest.mark.parametrize("changed", ["one.py", "data/set/rows.jsonl", "router/weights.npz"])
+def test_a_change_of_code_weights_or_data_runs_a_table_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
     command(monkeypatch)

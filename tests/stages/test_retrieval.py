@@ -154,7 +154,7 @@ def test_what_is_not_compared_with_a_background_must_be_surer_to_fit() -> None:
         "blorp fnord quux",
         "hello",
         "hi there",
-        "thanks!",
+        "thank you",
         "tell me a joke",
         "what is the capital of France?",
         "the of and",

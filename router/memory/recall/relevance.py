@@ -80,7 +80,7 @@ class EncoderCoefficients(NamedTuple):
     question_penalty: float
 
 
-BUNDLED: Final = EncoderCoefficients(bias=-5.75, cosine=7.0, question_penalty=1.8)
+BUNDLED: Final = EncoderCoefficients(bias=-6.2, cosine=8.0, question_penalty=1.8)
 """For the bundled encoder, and every one that is not named below."""
 MINILM: Final = EncoderCoefficients(bias=-6.4, cosine=8.0, question_penalty=2.6)
 BY_ENCODER: Final = {onnx_encoder.MINILM: MINILM}
