@@ -16,12 +16,14 @@ quote text from anywhere. So its length is bounded, and it is used only together
 user. Names of skills are removed from it: "Created with create_invoice." and "create_invoice or
 void_invoice?" are about what was done or could be done, and not about what is wanted next.
 
-Thanks and greetings get no context: "thanks!" does not ask for the same thing again.
+Thanks, greetings and small talk get no context: neither "thanks!" nor "tell me a joke" asks for the
+same thing again. Nor does "great", unless the assistant has asked a question.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -77,22 +79,42 @@ _EMPTY: Final = frozenset(
 )
 """Words that do not count as content words, besides the function words."""
 _COURTESY: Final = re.compile(
-    r"\b(?:(?:(?:many )?thanks|thank you|thx|cheers)(?: a lot| so much| very much| again)?"
+    r"\b(?:(?:(?:(?:many|much) )?thanks|thank you|thx|cheers)"
+    r"(?: a (?:lot|million|bunch)| so much| very much(?: indeed)?| again)?"
     r"(?: for (?:all )?(?:the|your) (?:help|time|work))?|"
-    r"(?:hello|hi|hey)(?: there| again)?|good (?:morning|day|afternoon|evening|night)|"
-    r"(?:good)?bye|see you(?: later| soon| tomorrow)?|"
-    r"have a (?:nice|good|great) (?:day|evening|weekend)|"
-    r"you(?: a|['\u2019])re welcome|never ?mind|that['\u2019]s all(?: for (?:now|today))?)\b",
+    r"much appreciated|i appreciate (?:it|that)|"
+    r"you(?: have|['\u2019]ve) been (?:(?:so|very|really) )?(?:helpful|kind|great)|"
+    r"(?:hello|hi|hey)(?: there| again)?|good (?:morning|day|afternoon|evening|night)|sleep well|"
+    r"(?:good)?bye|take care|talk to you (?:later|soon)|"
+    r"see you(?: later| soon| tomorrow| (?:on )?\w+day)?|"
+    r"have a (?:nice|good|great|lovely) (?:day|evening|weekend)|"
+    r"(?:good|great|nice) (?:job|work)|well done|that was (?:quick|fast|great|helpful)|"
+    r"(?:ha){2,}|lol|wow|brb|oops|hang on|one moment|my mistake|no worries|"
+    r"i see|got it|understood|makes sense|that(?: i|['\u2019]?)s (?:so )?(?:funny|interesting)|"
+    r"you(?: a|['\u2019])re welcome|never ?mind|forget (?:it|about it)|"
+    r"do(?: not|n['\u2019]t) bother|that['\u2019]s all(?: for (?:now|today))?)\b",
     re.IGNORECASE,
 )
 _BESIDE_COURTESY: Final = frozenset(
     (
         *("ok", "okay", "no", "nope", "nah", "oh", "ah", "well", "and", "great", "good", "fine"),
         *("nice", "perfect", "cool", "super", "awesome", "wonderful", "lovely", "excellent"),
+        *("brilliant", "fantastic", "amazing", "interesting", "then", "mate"),
     )
 )
-"""Words that may stand beside thanks or a greeting without asking for anything. Without thanks they
-may be the answer to a question."""
+"""Words that may stand beside thanks or a greeting without asking for anything. By themselves they
+ask for nothing either, unless the assistant has asked a question, which they answer."""
+_SMALL_TALK: Final = re.compile(
+    r"\W*(?:(?:please )?tell me (?:a|another) joke|(?:and )?how are you(?: doing)?(?: today)?|"
+    r"who (?:are|made|built|created) you|what(?: is|['\u2019]?s) your name|how old are you|"
+    r"what (?:can|do) you do|are you (?:there|real|human|an? (?:human|robot|bot|ai|person))|"
+    r"what(?: is|['\u2019]?s) the (?:weather|time|date)(?: like)?(?: today| now| outside)?|"
+    r"what time is it(?: now)?|what day is (?:it|today)(?: today)?|sing (?:me )?a song|"
+    r"i(?: a|['\u2019]?)m (?:bored|tired|hungry|back)|you(?: a|['\u2019]?)re (?:so |very )?"
+    r"(?:funny|great|smart|nice|the best)|i (?:have to|gotta) go(?: now)?|gotta go)\W*",
+    re.IGNORECASE,
+)
+"""Whole requests that have nothing to do with the turn before them, however short they are."""
 
 
 _NO_NAMES: Final = SkillNames()
@@ -136,7 +158,8 @@ class RequestInContext:
 def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInContext:
     """The request, with its context where it is a follow-up. ``names`` are removed from the
     assistant's answer: it often says which tool was used, or asks which one is meant."""
-    if is_courtesy(request.text):
+    answers = [turn.text for turn in request.history if turn.role == "assistant"]
+    if _asks_nothing_of_the_turn_before(request.text, answers[-1:]):
         return RequestInContext(request.text)
     earlier = [turn.text[:MAX_TURN_CHARACTERS] for turn in request.history if turn.role == "user"]
     parts = [request.text]
@@ -148,9 +171,17 @@ def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInCont
     if not context:
         return RequestInContext(request.text)
     turns = len(context)
-    answers = [turn.text for turn in request.history if turn.role == "assistant"]
     context += [names.removed_from(answer[:MAX_ANSWER_CHARACTERS]) for answer in answers[-1:]]
     return RequestInContext(request.text, "\n".join(context), turns, bool(answers))
+
+
+def _asks_nothing_of_the_turn_before(text: str, answer: Sequence[str]) -> bool:
+    """Whether a text is thanks, a greeting or small talk, or praise after an answer that asks
+    nothing. ``answer`` holds the assistant's latest answer, if there is one."""
+    if is_courtesy(text) or _SMALL_TALK.fullmatch(text):
+        return True
+    is_praise = all(word in _BESIDE_COURTESY for word in tokens(text))
+    return is_praise and any(not turn.rstrip().endswith("?") for turn in answer)
 
 
 def says_nothing(text: str) -> bool:
@@ -169,8 +200,12 @@ def stands_alone(text: str) -> bool:
     words = len(_content_words(text))
     if words <= MAX_WORDS_OF_FOLLOW_UP:
         return False
-    points_back = bool(_OPENING.match(text) or _REPLY.match(text) or _POINTER.search(text))
-    return words > MAX_WORDS_WITH_POINTER or not points_back
+    return words > MAX_WORDS_WITH_POINTER or not points_back(text)
+
+
+def points_back(text: str) -> bool:
+    """Whether a text begins as people continue or answer, or has a word that points back."""
+    return bool(_OPENING.match(text) or _REPLY.match(text) or _POINTER.search(text))
 
 
 def _content_words(text: str) -> list[str]:

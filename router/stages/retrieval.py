@@ -23,7 +23,7 @@ from router.result import Decision, Evidence
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match, Ranking
 from router.settings.settings import CAUTIONS
-from router.stages.followup import RequestInContext, in_context, is_courtesy
+from router.stages.followup import RequestInContext, in_context, is_courtesy, points_back
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
 
@@ -40,6 +40,12 @@ the caution. Of the routes by a single clause, 58% are right with this condition
 the skill is among the two best matches of the whole request, and 34% without both (21 catalogs,
 plain and enriched)."""
 MAX_SELECTED: Final = 3
+NEW_SUBJECT: Final = 0.65
+"""A short request that is routed alone with this confidence, by one of its words, is not read in
+its context: the earlier turn has more words, and would win. Over the 22 catalogs of
+``benchmarks/trades.py`` with examples, terse requests behind a turn about another skill were routed
+right in 87 of 113 cases in place of 74, and as many follow-ups as before. Of 528 fragments such as
+"10 copies" 4% fewer got the skill of the turn before."""
 NAMED_CONFIDENCE: Final = 0.98
 """The confidence in a skill that the request names outright."""
 
@@ -131,9 +137,10 @@ async def ranked(
 ) -> tuple[Ranking, RetrievalDecision]:
     """The ranking for a request and the decision from it; see ``decide``.
 
-    A follow-up is ranked twice, alone and in its context, and the route with the higher confidence
-    is taken: what looks like a follow-up may begin a new subject. Where neither gives a route, the
-    result in context is taken. A context that tries to instruct the router is ignored.
+    A follow-up is ranked twice, alone and in its context, because what looks like a follow-up may
+    begin a new subject (``_begins_subject``). Otherwise the route with the higher confidence is
+    taken. Where neither gives a route, the result in context is taken. A context that tries to
+    instruct the router is ignored.
     """
     text, among = request.text, request.available
     ranking = await index.rank(text, among=among, limit=limit)
@@ -141,7 +148,7 @@ async def ranked(
     if not request.history or not ranking.matches:
         return ranking, decided
     with_context, chosen = in_context(request, index.skill_names), RequestInContext(text)
-    context = with_context.context
+    context = "" if _begins_subject(text, ranking, decided) else with_context.context
     if context and _INSTRUCTS_THE_ROUTER.search(context) is None:
         ranking_in_context = await index.rank(text, context=context, among=among, limit=limit)
         decided_in_context = decide_from_ranking(text, ranking_in_context, caution=caution)
@@ -155,6 +162,14 @@ async def ranked(
         evidence={**decided.evidence, **chosen.evidence},
         text_read=chosen.whole,
     )
+
+
+def _begins_subject(text: str, ranking: Ranking, decided: RetrievalDecision) -> bool:
+    """Whether a request, ranked alone, needs no context: it does not point back and is routed well
+    enough by one of its words, or it has no word at all, as "???"."""
+    is_sure = bool(decided.selected) and decided.confidence >= NEW_SUBJECT
+    by_word = bool(ranking.matches[0].terms) and not points_back(text)
+    return ranking.wordless or (is_sure and by_word)
 
 
 def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:

@@ -80,12 +80,39 @@ def test_a_request_that_stands_alone_is_read_alone(request_: str) -> None:
         "You’re welcome",
         "That's all, see you tomorrow!",
         "never mind",
+        "never mind, forget it",
+        "thanks a million, you've been very helpful",
+        "that was quick, nice job",
+        "haha",
     ],
 )
 def test_who_thanks_or_greets_asks_for_nothing_again(request_: str) -> None:
     assert in_context(Request.parse(request_, history=BOOKED)) == RequestInContext(request_)
     asked = Request.parse("again", history=["book a table for two", request_])
     assert in_context(asked) == RequestInContext("again", "book a table for two", 1)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "tell me a joke",
+        "How are you today?",
+        "who made you?",
+        "what's the weather like?",
+        "I’m bored",
+    ],
+)
+def test_small_talk_is_not_about_the_turn_before(request_: str) -> None:
+    assert in_context(Request.parse(request_, history=BOOKED)) == RequestInContext(request_)
+    assert in_context(Request.parse(f"and {request_} in Rome", history=BOOKED)).turns == 1
+
+
+def test_praise_asks_for_something_only_where_it_answers_a_question() -> None:
+    asked = Turn("user", "book a table for two")
+    done, question = Turn("assistant", "Done."), Turn("assistant", "Shall I add a child's seat?")
+    assert in_context(Request.parse("ok, great!", history=[asked, done])).turns == 0
+    assert in_context(Request.parse("ok, great!", history=[asked, question])).turns == 1
+    assert in_context(Request.parse("ok, great!", history=[asked])).turns == 1
 
 
 @pytest.mark.parametrize(
@@ -213,6 +240,19 @@ async def test_a_short_request_about_something_else_is_read_alone(tmp_path: Path
     assert result.selected_skills == ranked.selected == ("data-analysis",)
     assert result.trace[3].evidence["turns_read"] == 0
     assert "read with" not in f"{result.reasoning} {ranked.reasoning}"
+
+
+async def test_a_few_words_that_are_routed_alone_begin_a_new_subject(tmp_path: Path) -> None:
+    history = ["average weekly revenue from revenue.csv for the last four quarters"]
+    async with shipped_router(tmp_path) as router:
+        new = await router.route("squash my commits", history=history)
+        more = await router.route("by month", history=history)
+        signs = await router.route("???", history=history)
+    assert new.selected_skills == ("git",)
+    assert new.trace[3].evidence["turns_read"] == 0
+    assert more.selected_skills == ("data-analysis",)
+    assert more.trace[3].evidence["turns_read"] == 1
+    assert signs.decision is Decision.ABSTAIN
 
 
 @pytest.mark.parametrize(
