@@ -1,31 +1,38 @@
 """Trains the table of the bundled encoder further, with requests that were written for it.
 
-The teacher of ``encoder_training.py`` knows which texts are alike. It knows less about which tool
-helps with "my page takes ages to open", or that "Peanuts make my throat swell up" answers "What
-can't I eat?". So the table learns from pairs: a text, and what people would ask in other words who
-want it.
+From the teacher of ``encoder_training.py`` the table learns which texts mean the same. That does
+not tell it which tool helps with "my page takes ages to open", or that "Peanuts make my throat
+swell up" answers "What can't I eat?". So here it learns from pairs: a text, and a request for it,
+mostly in other words.
 
 - ``data/encoder_skills.jsonl``: 5,280 tools, skills and intents of 132 fields of work, 40 of each,
-  with eight requests: two in the words of the description, four in everyday words that share none
-  with it, a terse one and a long one.
+  with eight requests: two in the words of the description, four in everyday words (2% of them
+  share a content word with it), a terse one and a long one.
 - ``data/encoder_memories.jsonl``: 3,350 memories of 67 people and projects, 50 of each, with four
-  questions: one in the words of the memory, and three that share none with it.
+  questions: one in the words of the memory, and three in other words (1% of them share one).
 
-A language model wrote them, in writers that saw neither a data set nor a catalog of the benchmarks
-nor each other's part. By chance 27 of the 5,500 test requests of CLINC150 are among them ("what's
-my name"), 5 of 3,080 of BANKING77, 4 of 1,224 of the trades, and 8 of the 932 questions of
-``memory_finding``.
+A language model wrote them in several sessions. None of these was shown a data set or a catalog of
+the benchmarks, or the part of another session. But the model knows public data sets from its own
+training: 59 of the 150 intents of CLINC150 and 28 of the 77 of BANKING77 have the name of a tool
+here ("rollover_401k"). These intents gained more than the others: the nearest name of an intent is
+right for .577 of their test requests with ``bundled/1`` and .668 with ``bundled/2`` (the others:
+.613 and .647), and .509 and .581 in BANKING77 (.570 and .604). Of the test requests themselves, 27
+of 5,500 of CLINC150 are here ("what's my name"), 5 of 3,080 of BANKING77, 4 of 1,224 of the trades,
+and 8 of the 932 questions of ``memory_finding``.
 
     python benchmarks/encoder_tuning.py WORK
 
-reads ``trained.npy`` and ``texts.tsv`` of WORK, which ``encoder_training.py`` leaves there, and
-writes ``table.npy``, which its step ``export`` makes the encoder's files of. Where ``trained.npy``
-is missing, the encoder that is bundled now is trained further. It takes some ten minutes of two
-cores. ``bundled/2`` was made of the files of ``bundled/1``, with texts of Debian's packages only.
+reads ``trained.npy``, ``vocabulary.txt`` and ``texts.tsv`` in WORK, which ``encoder_training.py``
+has written, and writes ``table.npy``, from which its step ``export`` makes the encoder's files. If
+``trained.npy`` is missing, it trains the bundled encoder further, and writes that encoder's
+``vocabulary.txt``. It takes some ten minutes on two cores. ``bundled/2`` was made in this second
+way: from the files of ``bundled/1`` (git has them in commit 4af11573), and with a ``texts.tsv`` of
+what Debian has, made without ``--wheels`` and ``--lines``.
 
-The settings were chosen by the requests of a quarter of the groups, which were left out: in the
-encoder before, the nearest text is right for 43% of the requests for one of 40 tools and for 46% of
-the questions for one of 50 memories; with three quarters of the groups, for 49% and 46 to 49%.
+The settings were chosen by the requests of a quarter of the groups that was left out of training.
+With every fourth group left out, the nearest of the 40 tools of its group is right for 41% of their
+requests with ``bundled/1``, and for 50% after training with the other groups and one seed; the
+nearest of the 50 memories for 40% and 45% of their questions.
 """
 
 from __future__ import annotations
@@ -34,20 +41,24 @@ import argparse
 import json
 import random
 import re
+import shutil
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.progress import track
 
-from benchmarks.encoder_training import TAUGHT_LETTERS, Matrix, read_texts
+from benchmarks.encoder_training import TAUGHT_LETTERS, Matrix, read_texts, read_tokens
 from benchmarks.inputs import say
-from router.retrieval.bundled_encoder import VECTORS, bundled_tokenizer
+from router.retrieval.bundled_encoder import VECTORS, VOCABULARY, tokenizer_of
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 DATA: Final = Path(__file__).with_name("data")
 FILES: Final = (DATA / "encoder_skills.jsonl", DATA / "encoder_memories.jsonl")
@@ -55,48 +66,58 @@ SEEDS: Final = (0, 1, 2)
 """A table is trained with each, and their mean is taken: what only one of them learnt is noise."""
 EPOCHS: Final = 16
 GROUPS: Final = 4
-"""Groups in a batch: a request must be nearest to its own text among those of all of them."""
+"""Groups in a batch. A request should be nearer to its own text than to any other in the batch."""
 RATE: Final = 2e-3
-"""It falls to a fiftieth."""
+"""Of Adam; it falls linearly to a fiftieth."""
 TEMPERATURE: Final = 0.1
+"""Cosines are divided by it before the softmax: the lower, the more the nearest texts count."""
 DROPPED: Final = 0.3
 """The share of a text's tokens that are left out at random, so that no single one is relied on."""
 SHORT: Final = 4
 """Texts of fewer tokens keep all."""
 OTHER_TEXTS: Final = 1024
-"""Texts in a batch whose cosines with each other should stay as they were."""
+"""Texts in a batch whose cosines with each other should stay as they were, or the table would
+forget what the teacher taught it."""
 TEXTS: Final = 150_000
+"""At most so many of them are read."""
 COSINES_WEIGHT: Final = 90.0
 NEAREST_WEIGHT: Final = 3.0
+"""Weights of the two parts of ``change_loss`` beside ``pairs_loss``."""
 NEAREST_TEMPERATURE: Final = 0.05
+"""As ``TEMPERATURE``, in ``change_loss``; the same as when the teacher taught."""
 
 Tokens = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Group:
-    """The tokens of the texts of a group, of what is asked for them, and for each of these the
-    place of its text."""
+    """A field of work, a person or a project.
+
+    Attributes:
+        texts: the tokens of each text.
+        asked: the tokens of each request.
+        right: for each request, the place of its text in ``texts``.
+    """
 
     texts: Sequence[Tokens]
     asked: Sequence[Tokens]
     right: Sequence[int]
 
 
-def tokens_of(texts: Sequence[str]) -> list[Tokens]:
+def tokens_of(texts: Iterable[str], tokenizer: Tokenizer) -> list[Tokens]:
     """The numbers of the known tokens of each text."""
-    encodings = bundled_tokenizer().encode_batch(list(texts))
+    encodings = tokenizer.encode_batch(list(texts))
     return [np.array([number for number in one.ids if number], np.int64) for one in encodings]
 
 
 def text_of(row: dict[str, Any]) -> str:
-    """The text of a row, a skill's behind its name in words."""
+    """The text of a row; a skill's begins with its name, split into words."""
     name = re.sub(r"[-_.]|(?<=[a-z])(?=[A-Z])", " ", row.get("name", ""))
     return f"{name} {row['text']}".strip()
 
 
-def read_groups(files: Sequence[Path]) -> list[Group]:
-    """The groups of the written pairs; what has no known token is left out."""
+def read_groups(files: Sequence[Path], tokenizer: Tokenizer) -> list[Group]:
+    """The groups of some files. Requests without a known token are left out."""
     rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -104,21 +125,16 @@ def read_groups(files: Sequence[Path]) -> list[Group]:
             rows[row["group"]].append(row)
     groups = []
     for its in rows.values():
-        pairs = [(place, text) for place, row in enumerate(its) for text in row["asked"]]
-        asked = tokens_of([text for _, text in pairs])
-        known = [place for place, tokens in enumerate(asked) if len(tokens)]
-        groups.append(
-            Group(
-                tokens_of([text_of(row) for row in its]),
-                [asked[place] for place in known],
-                [pairs[place][0] for place in known],
-            )
-        )
+        asked = tokens_of((text for row in its for text in row["asked"]), tokenizer)
+        right = [place for place, row in enumerate(its) for _ in row["asked"]]
+        known = [(tokens, place) for tokens, place in zip(asked, right, strict=True) if len(tokens)]
+        groups.append(Group(tokens_of(map(text_of, its), tokenizer), *zip(*known, strict=True)))
     return groups
 
 
 def without_some(tokens: Tokens, choose: np.random.Generator) -> Tokens:
-    """A text without ``DROPPED`` of its tokens."""
+    """A text without some of its tokens: each is left out with the probability ``DROPPED``. Short
+    texts stay whole."""
     kept = tokens[choose.random(len(tokens)) >= DROPPED]
     return kept if len(tokens) >= SHORT and len(kept) else tokens
 
@@ -135,8 +151,8 @@ def vectors_of(texts: Sequence[Tokens], table: Any) -> Any:
 
 
 def pairs_loss(texts: Any, asked: Any, right: Any) -> Any:
-    """How far what is asked is from being nearest to its own text, and to what else is asked for
-    it: two cross entropies."""
+    """The sum of two cross entropies: that a request's own text is the nearest text, and that the
+    other requests for this text are the nearest requests."""
     import torch
     from torch.nn import functional
 
@@ -149,8 +165,8 @@ def pairs_loss(texts: Any, asked: Any, right: Any) -> Any:
 
 
 def change_loss(before: Any, after: Any) -> Any:
-    """How much the cosines of texts with each other have changed: their squared difference, and the
-    divergence of their softmax, which makes the nearest texts count most."""
+    """How much the cosines between texts have changed: their squared differences, and the
+    divergence of their softmax, in which the nearest texts count most."""
     import torch
 
     others = ~torch.eye(len(before), dtype=torch.bool)
@@ -165,10 +181,8 @@ def change_loss(before: Any, after: Any) -> Any:
     return COSINES_WEIGHT * squared + NEAREST_WEIGHT * diverged
 
 
-def tuned(
-    table: Matrix, groups: Sequence[Group], others: Sequence[Tokens], seed: int, epochs: int
-) -> Matrix:
-    """A table, trained with the groups while the cosines of the other texts stay near."""
+def tuned(table: Matrix, groups: Sequence[Group], others: Sequence[Tokens], seed: int) -> Matrix:
+    """The table after training with the groups. The cosines between the other texts should stay."""
     import torch
 
     choose, drop = random.Random(seed), np.random.default_rng(seed)  # noqa: S311
@@ -176,19 +190,21 @@ def tuned(
     weights = torch.nn.Parameter(before.clone())
     optimizer = torch.optim.Adam([weights], lr=RATE)
     groups = list(groups)
-    batches = max(1, len(groups) // GROUPS)
-    steps = epochs * batches
+    batches = len(groups) // GROUPS
+    steps = EPOCHS * batches
     slower = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.02, 1 - step / steps))
-    for epoch in range(1, epochs + 1):
+    for epoch in range(1, EPOCHS + 1):
         choose.shuffle(groups)
         sums = np.zeros(2)
         for start in track(range(batches), f"seed {seed}, epoch {epoch}"):
             batch = groups[start * GROUPS : (start + 1) * GROUPS]
-            first = np.cumsum([0, *(len(group.texts) for group in batch)])
+            firsts = np.cumsum([0, *(len(group.texts) for group in batch[:-1])])
             texts = [without_some(text, drop) for group in batch for text in group.texts]
             asked = [without_some(text, drop) for group in batch for text in group.asked]
             right = [
-                n + place for n, group in zip(first, batch, strict=False) for place in group.right
+                first + place
+                for first, group in zip(firsts, batch, strict=True)
+                for place in group.right
             ]
             pairs = pairs_loss(
                 vectors_of(texts, weights), vectors_of(asked, weights), torch.tensor(right)
@@ -208,11 +224,12 @@ def tuned(
 
 
 def beginning(work: Path) -> Matrix:
-    """The table that is trained further."""
+    """The table before it is trained further. ``vocabulary.txt`` in WORK has its tokens."""
     file = work / "trained.npy"
     if file.exists():
         return np.asarray(np.load(file), np.float32)
     say(f"{file} is missing: the bundled encoder is trained further")
+    shutil.copyfile(VOCABULARY, work / "vocabulary.txt")
     with np.load(VECTORS) as weights:
         return np.asarray(weights["vectors"] * weights["scales"][:, None], np.float32)
 
@@ -222,10 +239,11 @@ def main() -> None:
     parser.add_argument("work", type=Path, help="folder for what the steps leave")
     work = parser.parse_args().work
     began = time.monotonic()
-    others = tokens_of([text[:TAUGHT_LETTERS] for _, text in read_texts(work)[:TEXTS]])
+    start, tokenizer = beginning(work), tokenizer_of(read_tokens(work))
+    groups = read_groups(FILES, tokenizer)
+    others = tokens_of((text[:TAUGHT_LETTERS] for _, text in read_texts(work)[:TEXTS]), tokenizer)
     others = [tokens for tokens in others if len(tokens) > 1]
-    start, groups = beginning(work), read_groups(FILES)
-    table = np.mean([tuned(start, groups, others, seed, EPOCHS) for seed in SEEDS], axis=0)
+    table = np.mean([tuned(start, groups, others, seed) for seed in SEEDS], axis=0)
     np.save(work / "table.npy", table.astype(np.float16))
     say(f"{len(groups)} groups: {time.monotonic() - began:.0f} s")
 

@@ -41,7 +41,7 @@ PEER_VERSIONS: Final = ("callbus", "fastmcp", "semantic-router", "sentence-trans
 ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Times of several threads say more of what else the machine does than of the code."""
 PRODUCT: Final = (".py", ".npz", ".txt")
-"""What figures depend on in the product: its code, its weights, and its vocabularies."""
+"""The files of the product that figures depend on: code, weights, and lists of words and texts."""
 LEFT_OUT: Final = "left out: "
 TEXTS: Final = ("request", "query", "question", "text")
 """What per-request files may not keep: the texts are the data sets', some of them licensed."""
@@ -183,8 +183,8 @@ def fingerprint(table: Table, data: Path) -> str:
     """Digest of everything that a result depends on but the machine: the arguments, the script and
     the scripts that it imports, the whole product with its weights, and the data."""
     digest = hashlib.sha256(repr((table.arguments, table.peers)).encode())
-    product = [path for path in (ROOT / "router").rglob("*") if path.suffix in PRODUCT]
-    for path in [*code_of(FOLDER / table.script), *sorted(product)]:
+    product = sorted(path for path in (ROOT / "router").rglob("*") if path.suffix in PRODUCT)
+    for path in [*code_of(FOLDER / table.script), *product]:
         digest.update(path.read_bytes())
     if table.peers:
         digest.update((FOLDER / "peers.txt").read_bytes())

@@ -5,9 +5,9 @@ tells the router what to do; or if it is clearly nearer to the description of an
 that of its own.
 
 Why "clearly": requests in everyday words share few words with any skill, and they help most. If
-every request had to be nearest to its own skill, half of the good ones would be left out (of eight
-that an LLM wrote for each of 574 skills). With the margin used here 2% are left out, and still two
-thirds of the requests that were written for another skill, drawn at random.
+every request had to be nearest to its own skill, three in five of the good ones would be left out
+(of eight that an LLM wrote for each of 574 skills). With the margin used here 2% are left out, and
+still two thirds of the requests that were written for another skill, drawn at random.
 
 Nearness is the cosine of the bundled encoder's vectors, whichever encoder routes, because the
 margin was measured with it.

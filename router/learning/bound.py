@@ -156,8 +156,9 @@ false alarm at most every e^h outcomes on average."""
 
 _DECIMALS: Final = 5
 """The decimal places of stored signals."""
-_STATE_VERSION: Final = 3
-"""The version of the stored state. Change it when the signals get another meaning."""
+_STATE_VERSION: Final = 4
+"""The version of the stored state. Change it when the signals get another meaning, such as with
+other vectors of the bundled encoder."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """The bundled encoder: static, English, and offline.
 
 It looks up a vector for each word, or for the pieces of a rare one, and adds them up: some 12 µs a
-short text. Its vectors were taught by all-MiniLM-L6-v2, a sentence encoder that needs 11 ms: the
-cosine of two texts should be the same as the teacher's (``benchmarks/encoder_training.py``). Then
-they learnt from 55,640 requests and questions which text people want who ask in other words
-(``benchmarks/encoder_tuning.py``). The encoder knows nothing of the order of words. Where one of
-its files is missing, ``EncoderError`` is raised.
+short text. Its vectors were made in two steps. First all-MiniLM-L6-v2, a sentence encoder that
+needs 11 ms, was the teacher: the cosine of two texts should be the same as the teacher's
+(``benchmarks/encoder_training.py``). Then 55,640 requests and questions were learnt, each with the
+text that it asks for, mostly in other words (``benchmarks/encoder_tuning.py``). The encoder does
+not know the order of words. ``EncoderError`` is raised if one of its files is missing.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,20 +23,22 @@ from benchmarks.encoder_tuning import (
     tokens_of,
     without_some,
 )
-from router.retrieval.bundled_encoder import BundledEncoder
+from router.retrieval.bundled_encoder import VOCABULARY, BundledEncoder, bundled_tokenizer
 
 
-def _rows(file: Path) -> list[dict[str, object]]:
+def _rows(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize(("file", "texts", "questions"), [(FILES[0], 40, 8), (FILES[1], 50, 4)])
-def test_every_group_has_as_many_texts_and_questions_as_the_script_says(
-    file: Path, texts: int, questions: int
+@pytest.mark.parametrize(
+    ("file", "groups", "texts", "questions"), [(FILES[0], 132, 40, 8), (FILES[1], 67, 50, 4)]
+)
+def test_the_files_have_as_many_texts_and_questions_as_the_script_says(
+    file: Path, groups: int, texts: int, questions: int
 ) -> None:
     rows = _rows(file)
-    assert set(Counter(row["group"] for row in rows).values()) == {texts}
-    assert {len(row["asked"]) for row in rows} == {questions}  # type: ignore[arg-type]
+    assert list(Counter(row["group"] for row in rows).values()) == [texts] * groups
+    assert {len(row["asked"]) for row in rows} == {questions}
 
 
 def test_a_skill_is_read_with_its_name_in_words() -> None:
@@ -53,10 +56,11 @@ def test_what_is_asked_keeps_the_place_of_its_text_where_other_questions_are_unk
         {"group": "one", "text": "open the door", "asked": ["let me in"]},
     ]
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    one, two = read_groups([file])
+    tokenizer = bundled_tokenizer()
+    one, two = read_groups([file], tokenizer)
     assert [len(one.texts), list(one.right), len(one.asked)] == [2, [0, 1], 2]
     assert [len(two.texts), list(two.right), len(two.asked)] == [1, [0], 1]
-    assert one.asked[1].tolist() == tokens_of(["let me in"])[0].tolist()
+    assert one.asked[1].tolist() == tokens_of(["let me in"], tokenizer)[0].tolist()
 
 
 def test_tokens_are_left_out_of_long_texts_only_and_never_all() -> None:
@@ -71,8 +75,12 @@ def test_tokens_are_left_out_of_long_texts_only_and_never_all() -> None:
 def test_without_a_trained_table_the_bundled_one_is_the_beginning(tmp_path: Path) -> None:
     encoder, table = BundledEncoder(), beginning(tmp_path)
     text = "play some music"
-    vector = table[tokens_of([text])[0]].sum(axis=0)
+    vector = table[tokens_of([text], bundled_tokenizer())[0]].sum(axis=0)
     vector /= np.linalg.norm(vector)
     assert vector.tolist() == pytest.approx(encoder.encode([text])[0].tolist(), abs=1e-5)
+    assert (tmp_path / "vocabulary.txt").read_bytes() == VOCABULARY.read_bytes()
+
+    (tmp_path / "vocabulary.txt").write_text("[UNK]\nplay\nmusic", encoding="utf-8")
     np.save(tmp_path / "trained.npy", np.eye(3, 16, dtype=np.float16))
     assert beginning(tmp_path).tolist() == np.eye(3, 16).tolist()
+    assert (tmp_path / "vocabulary.txt").read_text(encoding="utf-8") == "[UNK]\nplay\nmusic"
