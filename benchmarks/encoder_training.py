@@ -56,7 +56,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,9 @@ from rich.progress import track
 from benchmarks.inputs import say
 from router.retrieval.bundled_encoder import VECTORS, VOCABULARY, tokenizer_of
 from router.retrieval.onnx_encoder import package_folder
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 SHARE: Final = Path("/usr/share")
 """Where Debian's packages put what everybody may read."""
@@ -113,11 +116,13 @@ BATCH: Final = 1024
 RATE: Final = 4e-3
 """Of the linear map; that of the table is ten times as high. Both fall to a fiftieth."""
 TEMPERATURE: Final = 0.05
+"""Cosines are divided by it before the softmax: the lower, the more the nearest texts count."""
 RARE: Final = 1e-3
 """A token begins with the weight RARE / (RARE + its share of all tokens)."""
 FITTED_FIRST: Final = 20_000
 
 Matrix = NDArray[np.float32]
+Tokens = NDArray[np.int64]
 
 # --- texts
 
@@ -385,6 +390,48 @@ def beginning(of_tokens: Matrix, shares: NDArray[np.float64]) -> Matrix:
     return np.asarray(table, dtype=np.float32)
 
 
+def tokens_of(texts: Iterable[str], tokenizer: Tokenizer) -> list[Tokens]:
+    """The numbers of the known tokens of each text."""
+    encodings = tokenizer.encode_batch(list(texts))
+    return [np.array([number for number in one.ids if number], np.int64) for one in encodings]
+
+
+def vectors_of(texts: Sequence[Tokens], table: Any) -> Any:
+    """Unit vectors of texts."""
+    import torch
+    from torch.nn import functional
+
+    starts = torch.from_numpy(np.cumsum([0, *map(len, texts[:-1])]))
+    numbers = torch.from_numpy(np.concatenate(texts))
+    sums = functional.embedding_bag(numbers, table, starts, mode="sum")
+    return functional.normalize(sums, dim=1)
+
+
+def cosine_losses(ours: Any, theirs: Any) -> tuple[Any, Any]:
+    """How far the cosines between some texts are from what they should be, both by unit vectors:
+    the mean squared error, and the divergence of the softmax, in which the nearest texts count
+    most."""
+    import torch
+
+    others = ~torch.eye(len(ours), dtype=torch.bool)
+    cosines, right = ours @ ours.T, theirs @ theirs.T
+
+    def nearest(cosines: Any) -> Any:
+        return (cosines / TEMPERATURE).masked_fill(~others, -1e9).log_softmax(1)
+
+    squared = ((cosines - right)[others] ** 2).mean()
+    wanted, had = nearest(right), nearest(cosines)
+    diverged = (wanted.exp() * (wanted - had).masked_fill(~others, 0)).sum(1).mean()
+    return squared, diverged
+
+
+def falling(optimizer: Any, steps: int) -> Any:
+    """A schedule in which the rates fall linearly to a fiftieth."""
+    import torch
+
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.02, 1 - step / steps))
+
+
 def train(options: argparse.Namespace) -> None:
     """Train the table, ``trained.npy``.
 
@@ -408,59 +455,41 @@ def train(options: argparse.Namespace) -> None:
             functional.normalize(torch.from_numpy(of_tokens[words]), dim=1),
         ]
     )
-    table = torch.nn.EmbeddingBag(len(tokens), DIMENSIONS, mode="sum")
     shares = np.load(options.work / "shares.npy")
-    table.weight.data = torch.from_numpy(beginning(of_tokens, shares))
-    numbers = [
-        np.array([number for number in encoding.ids if number], np.int64)
-        for encoding in tokenizer_of(tokens).encode_batch(said)
-    ]
+    table = torch.nn.Parameter(torch.from_numpy(beginning(of_tokens, shares)))
+    numbers = tokens_of(said, tokenizer_of(tokens))
     kept = [row for row, its in enumerate(numbers) if len(its)]
-
-    def vectors_of(rows: Sequence[int]) -> Any:
-        its = [numbers[row] for row in rows]
-        starts = np.cumsum([0, *map(len, its[:-1])])
-        sums = table(torch.from_numpy(np.concatenate(its)), torch.from_numpy(starts))
-        return functional.normalize(sums, dim=1)
 
     first = choose.sample(kept, min(FITTED_FIRST, len(kept)))
     with torch.no_grad():
         ones = torch.ones(len(first), 1)
-        solution = torch.linalg.lstsq(torch.cat([vectors_of(first), ones], 1), goals[first])[0]
+        vectors = vectors_of([numbers[row] for row in first], table)
+        solution = torch.linalg.lstsq(torch.cat([vectors, ones], 1), goals[first])[0]
     to_teacher = torch.nn.Linear(DIMENSIONS, goals.shape[1])
     to_teacher.weight.data = solution[:DIMENSIONS].T.contiguous()
     to_teacher.bias.data = solution[DIMENSIONS].contiguous()
     learnt = [
-        {"params": table.parameters(), "lr": 10 * RATE},
+        {"params": [table], "lr": 10 * RATE},
         {"params": to_teacher.parameters(), "lr": RATE},
     ]
     optimizer = torch.optim.Adam(learnt)
     batch = min(BATCH, len(kept))
-    steps = EPOCHS * (len(kept) // batch)
-    slower = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.02, 1 - step / steps))
-    others = ~torch.eye(batch, dtype=torch.bool)
-
-    def nearest(cosines: Any) -> Any:
-        return (cosines / TEMPERATURE).masked_fill(~others, -1e9).log_softmax(1)
-
+    slower = falling(optimizer, EPOCHS * (len(kept) // batch))
     for epoch in range(1, EPOCHS + 1):
         choose.shuffle(kept)
         losses = np.zeros(3)
         for start in track(range(0, len(kept) - batch + 1, batch), f"epoch {epoch}"):
             rows = kept[start : start + batch]
-            ours, theirs = vectors_of(rows), goals[rows]
+            ours, theirs = vectors_of([numbers[row] for row in rows], table), goals[rows]
             mapped = 1 - functional.cosine_similarity(to_teacher(ours), theirs).mean()
-            cosines, right = ours @ ours.T, theirs @ theirs.T
-            squared = ((cosines - right)[others] ** 2).mean()
-            wanted, had = nearest(right), nearest(cosines)
-            diverged = (wanted.exp() * (wanted - had).masked_fill(~others, 0)).sum(1).mean()
+            squared, diverged = cosine_losses(ours, theirs)
             optimizer.zero_grad()
             (mapped + 3 * squared + 0.3 * diverged).backward()
             optimizer.step()
             slower.step()
             losses += [mapped.item(), squared.item(), diverged.item()]
         say(f"losses {np.round(losses / (len(kept) // batch), 4).tolist()}")
-    np.save(options.work / "trained.npy", table.weight.detach().numpy().astype(np.float16))
+    np.save(options.work / "trained.npy", table.detach().numpy().astype(np.float16))
 
 
 # --- export

@@ -38,23 +38,31 @@ nearest of the 50 memories for 40% and 45% of their questions.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import re
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.progress import track
 
-from benchmarks.encoder_training import TAUGHT_LETTERS, Matrix, read_texts, read_tokens
-from benchmarks.inputs import say
+from benchmarks.encoder_training import (
+    TAUGHT_LETTERS,
+    Matrix,
+    Tokens,
+    cosine_losses,
+    falling,
+    read_texts,
+    read_tokens,
+    tokens_of,
+    vectors_of,
+)
+from benchmarks.inputs import read, say
 from router.retrieval.bundled_encoder import VECTORS, VOCABULARY, tokenizer_of
 
 if TYPE_CHECKING:
@@ -69,8 +77,8 @@ GROUPS: Final = 4
 """Groups in a batch. A request should be nearer to its own text than to any other in the batch."""
 RATE: Final = 2e-3
 """Of Adam; it falls linearly to a fiftieth."""
-TEMPERATURE: Final = 0.1
-"""Cosines are divided by it before the softmax: the lower, the more the nearest texts count."""
+PAIRS_TEMPERATURE: Final = 0.1
+"""As ``TEMPERATURE`` of ``encoder_training.py``, in ``pairs_loss``."""
 DROPPED: Final = 0.3
 """The share of a text's tokens that are left out at random, so that no single one is relied on."""
 SHORT: Final = 4
@@ -82,11 +90,7 @@ TEXTS: Final = 150_000
 """At most so many of them are read."""
 COSINES_WEIGHT: Final = 90.0
 NEAREST_WEIGHT: Final = 3.0
-"""Weights of the two parts of ``change_loss`` beside ``pairs_loss``."""
-NEAREST_TEMPERATURE: Final = 0.05
-"""As ``TEMPERATURE``, in ``change_loss``; the same as when the teacher taught."""
-
-Tokens = NDArray[np.int64]
+"""Weights of the two ``cosine_losses`` of these texts beside ``pairs_loss``."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +108,6 @@ class Group:
     right: Sequence[int]
 
 
-def tokens_of(texts: Iterable[str], tokenizer: Tokenizer) -> list[Tokens]:
-    """The numbers of the known tokens of each text."""
-    encodings = tokenizer.encode_batch(list(texts))
-    return [np.array([number for number in one.ids if number], np.int64) for one in encodings]
-
-
 def text_of(row: dict[str, Any]) -> str:
     """The text of a row; a skill's begins with its name, split into words."""
     name = re.sub(r"[-_.]|(?<=[a-z])(?=[A-Z])", " ", row.get("name", ""))
@@ -120,8 +118,7 @@ def read_groups(files: Sequence[Path], tokenizer: Tokenizer) -> list[Group]:
     """The groups of some files. Requests without a known token are left out."""
     rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for file in files:
-        for line in file.read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
+        for row in read(file):
             rows[row["group"]].append(row)
     groups = []
     for its in rows.values():
@@ -139,46 +136,18 @@ def without_some(tokens: Tokens, choose: np.random.Generator) -> Tokens:
     return kept if len(tokens) >= SHORT and len(kept) else tokens
 
 
-def vectors_of(texts: Sequence[Tokens], table: Any) -> Any:
-    """Unit vectors of texts."""
-    import torch
-    from torch.nn import functional
-
-    starts = torch.from_numpy(np.cumsum([0, *map(len, texts[:-1])]))
-    numbers = torch.from_numpy(np.concatenate(texts))
-    sums = functional.embedding_bag(numbers, table, starts, mode="sum")
-    return functional.normalize(sums, dim=1)
-
-
 def pairs_loss(texts: Any, asked: Any, right: Any) -> Any:
     """The sum of two cross entropies: that a request's own text is the nearest text, and that the
     other requests for this text are the nearest requests."""
     import torch
     from torch.nn import functional
 
-    to_text = functional.cross_entropy(asked @ texts.T / TEMPERATURE, right)
+    to_text = functional.cross_entropy(asked @ texts.T / PAIRS_TEMPERATURE, right)
     itself = torch.eye(len(right), dtype=torch.bool)
     same = (right[:, None] == right[None]) & ~itself
-    likely = (asked @ asked.T / TEMPERATURE).masked_fill(itself, -1e9).log_softmax(1)
+    likely = (asked @ asked.T / PAIRS_TEMPERATURE).masked_fill(itself, -1e9).log_softmax(1)
     to_each_other = -((likely * same).sum(1) / same.sum(1).clamp(min=1)).mean()
     return to_text + to_each_other
-
-
-def change_loss(before: Any, after: Any) -> Any:
-    """How much the cosines between texts have changed: their squared differences, and the
-    divergence of their softmax, in which the nearest texts count most."""
-    import torch
-
-    others = ~torch.eye(len(before), dtype=torch.bool)
-    had, have = before @ before.T, after @ after.T
-    squared = ((have - had)[others] ** 2).mean()
-
-    def nearest(cosines: Any) -> Any:
-        return (cosines / NEAREST_TEMPERATURE).masked_fill(~others, -1e9).log_softmax(1)
-
-    was, became = nearest(had), nearest(have)
-    diverged = (was.exp() * (was - became).masked_fill(~others, 0)).sum(1).mean()
-    return COSINES_WEIGHT * squared + NEAREST_WEIGHT * diverged
 
 
 def tuned(table: Matrix, groups: Sequence[Group], others: Sequence[Tokens], seed: int) -> Matrix:
@@ -191,8 +160,7 @@ def tuned(table: Matrix, groups: Sequence[Group], others: Sequence[Tokens], seed
     optimizer = torch.optim.Adam([weights], lr=RATE)
     groups = list(groups)
     batches = len(groups) // GROUPS
-    steps = EPOCHS * batches
-    slower = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.02, 1 - step / steps))
+    slower = falling(optimizer, EPOCHS * batches)
     for epoch in range(1, EPOCHS + 1):
         choose.shuffle(groups)
         sums = np.zeros(2)
@@ -210,9 +178,8 @@ def tuned(table: Matrix, groups: Sequence[Group], others: Sequence[Tokens], seed
                 vectors_of(texts, weights), vectors_of(asked, weights), torch.tensor(right)
             )
             some = choose.sample(others, min(OTHER_TEXTS, len(others)))
-            with torch.no_grad():
-                had = vectors_of(some, before)
-            change = change_loss(had, vectors_of(some, weights))
+            squared, diverged = cosine_losses(vectors_of(some, weights), vectors_of(some, before))
+            change = COSINES_WEIGHT * squared + NEAREST_WEIGHT * diverged
             optimizer.zero_grad()
             (pairs + change).backward()
             optimizer.step()

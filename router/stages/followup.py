@@ -23,7 +23,6 @@ same thing again. Nor does "great", unless the assistant has asked a question.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -158,8 +157,9 @@ class RequestInContext:
 def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInContext:
     """The request, with its context where it is a follow-up. ``names`` are removed from the
     assistant's answer: it often says which tool was used, or asks which one is meant."""
-    answers = [turn.text for turn in request.history if turn.role == "assistant"]
-    if _asks_nothing_of_the_turn_before(request.text, answers[-1:]):
+    answers = (turn.text for turn in reversed(request.history) if turn.role == "assistant")
+    answer = next(answers, None)
+    if _asks_nothing_of_the_turn_before(request.text, answer):
         return RequestInContext(request.text)
     earlier = [turn.text[:MAX_TURN_CHARACTERS] for turn in request.history if turn.role == "user"]
     parts = [request.text]
@@ -171,17 +171,18 @@ def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInCont
     if not context:
         return RequestInContext(request.text)
     turns = len(context)
-    context += [names.removed_from(answer[:MAX_ANSWER_CHARACTERS]) for answer in answers[-1:]]
-    return RequestInContext(request.text, "\n".join(context), turns, bool(answers))
+    if answer is not None:
+        context.append(names.removed_from(answer[:MAX_ANSWER_CHARACTERS]))
+    return RequestInContext(request.text, "\n".join(context), turns, answer is not None)
 
 
-def _asks_nothing_of_the_turn_before(text: str, answer: Sequence[str]) -> bool:
+def _asks_nothing_of_the_turn_before(text: str, answer: str | None) -> bool:
     """Whether a text is thanks, a greeting or small talk, or praise after an answer that asks
-    nothing. ``answer`` holds the assistant's latest answer, if there is one."""
+    nothing. ``answer`` is the assistant's latest, if there is one."""
     if is_courtesy(text) or _SMALL_TALK.fullmatch(text):
         return True
     is_praise = all(word in _BESIDE_COURTESY for word in tokens(text))
-    return is_praise and any(not turn.rstrip().endswith("?") for turn in answer)
+    return is_praise and answer is not None and not answer.rstrip().endswith("?")
 
 
 def says_nothing(text: str) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.encoder_training import tokens_of
 from benchmarks.encoder_tuning import (
     DROPPED,
     FILES,
@@ -20,14 +20,10 @@ from benchmarks.encoder_tuning import (
     beginning,
     read_groups,
     text_of,
-    tokens_of,
     without_some,
 )
+from benchmarks.inputs import read
 from router.retrieval.bundled_encoder import VOCABULARY, BundledEncoder, bundled_tokenizer
-
-
-def _rows(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +32,7 @@ def _rows(file: Path) -> list[dict[str, Any]]:
 def test_the_files_have_as_many_texts_and_questions_as_the_script_says(
     file: Path, groups: int, texts: int, questions: int
 ) -> None:
-    rows = _rows(file)
+    rows = read(file)
     assert list(Counter(row["group"] for row in rows).values()) == [texts] * groups
     assert {len(row["asked"]) for row in rows} == {questions}
 

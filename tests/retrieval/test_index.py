@@ -131,7 +131,7 @@ async def test_the_clauses_of_a_request_are_ranked_by_themselves(shipped: SkillI
         alone = await shipped.rank(clause)
         assert part.size == alone.size
         # What tells skills apart is asked of whole requests of one clause only.
-        assert part.lead == pytest.approx(alone.lead, rel=0.1)
+        assert part.lead == pytest.approx(alone.lead, abs=0.25)
         assert part.evidence == pytest.approx(alone.evidence)
         assert part.matches[0].score == pytest.approx(alone.matches[0].score, abs=0.05)
     assert (await shipped.rank("squash the last four commits")).clauses == ()

@@ -169,6 +169,12 @@ async def test_nonsense_and_small_talk_are_refused(shipped: SkillIndex, request_
     assert "only on meaning alone" not in local.reason
 
 
+async def test_thanks_are_refused_although_some_skill_seems_near(shipped: SkillIndex) -> None:
+    local = await decide(Request("thanks!"), shipped)
+    assert (local.decision, local.selected) == (Decision.ABSTAIN, ())
+    assert local.reason == "no skill fits thanks or a greeting"
+
+
 @pytest.mark.parametrize("request_", ["?", "!?!", "(...)", "...", "🚲"])
 @pytest.mark.parametrize("caution", CAUTIONS.values())
 async def test_a_request_without_a_word_is_refused(
