@@ -40,9 +40,10 @@ MAX_WARNINGS: Final = 5
 """How many left-out skills are warned of one by one when a router opens; one more warning counts
 the rest."""
 DECISION_VERSION: Final = 8
-"""Raise this number when a change of the code or of the bundled encoder makes cached answers wrong,
-or changes the meaning of confidences. It is part of every cache context and of the name of the
-stored calibrations, so that those of an earlier version are not used any more."""
+"""Raise this number when a change of the code makes cached answers wrong, or changes the meaning of
+confidences. It is part of every cache context, and of the version of what was learnt about
+confidences, so that those of an earlier version are not used any more. Both depend on the encoder's
+identity, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,8 +157,7 @@ false alarm at most every e^h outcomes on average."""
 _DECIMALS: Final = 5
 """The decimal places of stored signals."""
 _STATE_VERSION: Final = 4
-"""The version of the stored state. Change it when the signals get another meaning, such as with
-other vectors of the bundled encoder."""
+"""The version of the stored state. Change it when its form or the meaning of a signal changes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,7 @@ class PastAnswer:
             labels may be learnt from its scope.
         scope: of the request; None where it had none.
         was_question: whether the router asked back, which does not mean that no skill fits.
-        version: the ``DECISION_VERSION`` of the answer; None where it was not stored.
+        version: the ``Learner.version`` of the answer; None where it was not stored.
     """
 
     text: str
@@ -219,7 +219,7 @@ class PastAnswer:
     teaches: bool
     scope: str | None = None
     was_question: bool = False
-    version: int | None = None
+    version: str | None = None
 
 
 _RETRACTED_SKILLS: Final = ("",)

@@ -142,7 +142,12 @@ class Learner:
     loop.
 
     Methods that take a request raise ``EncoderError`` where it cannot be encoded. Methods that read
-    or store labels raise ``StoreError`` where the file cannot be used."""
+    or store labels raise ``StoreError`` where the file cannot be used.
+
+    Attributes:
+        version: what the meaning of a confidence depends on: ``DECISION_VERSION`` and the encoder.
+            Calibrations and an account of the error bound are continued by the same version only.
+    """
 
     def __init__(
         self,
@@ -161,13 +166,13 @@ class Learner:
             store: the labels; closed with the learner.
             has_llm: whether an LLM is configured, whose answers show whether local answers are
                 right.
-            version: ``DECISION_VERSION``. Calibrations of another version are not used.
+            version: ``DECISION_VERSION``.
             events: every label that is stored emits an event.
             peers: the other processes of a cluster; None without a cluster.
         """
         self._store = store
         self._settings = settings
-        self._version = version
+        self.version = f"{version}/{encoder.identity}"
         self._known_catalog: KnownCatalog | None = None
         self._events = Events() if events is None else events
         self._has_llm = has_llm
@@ -226,8 +231,8 @@ class Learner:
         )
         try:
             self.calibrations = StageCalibrations(calibrations, rows or ())
-            if bound is not None:
-                self.bound.restore(bound)
+            if bound is not None and bound["version"] == self.version:
+                self.bound.restore(bound["account"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             _log.warning(
                 "the error bound and the calibrations begin anew, and the examples are kept: "
@@ -252,7 +257,7 @@ class Learner:
 
     def _state_name(self, known: KnownCatalog, name: str) -> str:
         """The name of a state that belongs to a catalog and to this version of the decision."""
-        return state_of(f"{name}/{self._version}", known.key)
+        return state_of(f"{name}/{self.version}", known.key)
 
     def catalog_changed(self, change: CatalogChange) -> None:
         """The catalog has changed. Labels of changed skills get a lower weight, and the local model
@@ -466,7 +471,7 @@ class Learner:
             if labels and right is not False and self._events.listening:
                 self._events.emit(Learned(answer.text, names, Source.FEEDBACK.value))
         # The confidence of an answer of another version may have had another meaning.
-        if answer.stage in CALIBRATED and answer.version == self._version:
+        if answer.stage in CALIBRATED and answer.version == self.version:
             was_right = answer_of(names) == answer_of(answer.skills) and right is not False
             await self.calibrations.observe(answer.stage, answer.confidence, right=was_right)
         return answer
@@ -512,7 +517,7 @@ class Learner:
             teaches=self.teaches(request),
             scope=request.scope,
             was_question=result.decision is Decision.CLARIFY,
-            version=self._version,
+            version=self.version,
         )
 
     async def keep_records(self, recent: Iterable[AnsweredRequest]) -> None:
@@ -587,7 +592,7 @@ class Learner:
             self._state_name(known, "calibrations"): self.calibrations.to_dict(),
             self._state_name(known, "calibrated_rows"): self.calibrations.rows,
             known.state: known.to_dict(),
-            place.state: self.bound.to_dict(),
+            place.state: {"version": self.version, "account": self.bound.to_dict()},
         }
         await in_thread(lambda: self._store.keep_states(states))
 

@@ -13,6 +13,7 @@ import pytest
 from cascade import (
     SHIPPED,
     SQUASH,
+    CountingEncoder,
     answer,
     happened,
     router_over,
@@ -31,6 +32,7 @@ from router import (
     StoreError,
     UnknownAnswer,
 )
+from router.components import DECISION_VERSION
 from router.learning.evidence import EvidenceStore, Example, Source
 from router.learning.learner import Learner
 from router.request import Request
@@ -508,21 +510,33 @@ async def test_what_examples_answered_does_not_calibrate_retrieval(tmp_path: Pat
         assert "vector" not in router.learner.status()["calibrations"]
 
 
-async def test_another_decision_begins_its_calibration_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("version", "encoder"), [(1_000, None), (DECISION_VERSION, CountingEncoder())]
+)
+async def test_another_decision_or_encoder_begins_its_calibration_and_its_account_anew(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    openai_server: OpenAIServer,
+    version: int,
+    encoder: CountingEncoder | None,
 ) -> None:
     """Outcomes of confidences that meant something else would bend those of today."""
-    async with router_over(SHIPPED, tmp_path) as router:
+    openai_server.queue(completion(answer("git")))
+    async with router_over(SHIPPED, tmp_path, openai_server) as router:
         result = await router.route("squash the last four commits on this branch")
         await router.feedback(result.id, right=True)
-        told = router.learner.status()["calibrations"]
-    async with router_over(SHIPPED, tmp_path) as router:
+        told = router.learner.status()
+    async with router_over(SHIPPED, tmp_path, openai_server) as router:
         await router.open()
-        assert router.learner.status()["calibrations"] == told != {}
-    monkeypatch.setattr("router.components.DECISION_VERSION", 1_000)
-    async with router_over(SHIPPED, tmp_path) as router:
+        again = router.learner.status()
+    assert again["calibrations"] == told["calibrations"] != {}
+    assert again["bound"]["requests"] == told["bound"]["requests"] == 1
+    monkeypatch.setattr("router.components.DECISION_VERSION", version)
+    async with router_over(SHIPPED, tmp_path, openai_server, encoder=encoder) as router:
         await router.open()
-        assert router.learner.status()["calibrations"] == {}
+        anew = router.learner.status()
+    assert (anew["calibrations"], anew["bound"]["requests"]) == ({}, 0)
+    assert anew["examples"] == again["examples"]
 
 
 async def test_feedback_on_an_answer_of_another_decision_calibrates_nothing(
