@@ -181,15 +181,16 @@ def shaped(found: Any) -> dict[str, Any]:
 
 def fingerprint(table: Table, data: Path) -> str:
     """Digest of everything that a result depends on but the machine: the arguments, the script and
-    the scripts that it imports, the whole product with its weights, and the data."""
+    the scripts that it imports, the whole product with its weights, the shipped skills, and the
+    data."""
     digest = hashlib.sha256(repr((table.arguments, table.peers)).encode())
     product = sorted(path for path in (ROOT / "router").rglob("*") if path.suffix in PRODUCT)
     for path in [*code_of(FOLDER / table.script), *product]:
         digest.update(path.read_bytes())
     if table.peers:
         digest.update((FOLDER / "peers.txt").read_bytes())
-    for part in table.data:
-        digest.update(checksum(data / part).encode())
+    for folder in (ROOT / "skills", FOLDER / "data", *(data / part for part in table.data)):
+        digest.update(checksum(folder).encode())
     return digest.hexdigest()[:16]
 
 

@@ -32,10 +32,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of benchmarks with one table, ``one``, that counts its runs in ``calls``."""
     one = Table("one", "One", "one.py", ("set",), rows=True)
     (tmp_path / "one.py").write_text(SCRIPT, encoding="utf-8")
-    (tmp_path / "data" / "set").mkdir(parents=True)
-    (tmp_path / "data" / "set" / "rows.jsonl").write_text("{}\n", encoding="utf-8")
+    for name in ("public", "data"):
+        (tmp_path / name / "set").mkdir(parents=True)
+        (tmp_path / name / "set" / "rows.jsonl").write_text("{}\n", encoding="utf-8")
     (tmp_path / "router").mkdir()
     (tmp_path / "router" / "weights.npz").write_bytes(b"weights")
+    (tmp_path / "skills").mkdir()
+    (tmp_path / "skills" / "enrichment.jsonl").write_text("{}\n", encoding="utf-8")
     for module in (run, report):
         monkeypatch.setattr(module, "TABLES", (one,))
         monkeypatch.setattr(module, "RESULTS_FOLDER", tmp_path / "results")
@@ -43,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(run, "FOLDER", tmp_path)
     monkeypatch.setattr(run, "ROOT", tmp_path)
     monkeypatch.setattr(run, "RUNS_FOLDER", tmp_path / "runs")
-    monkeypatch.setenv("ROUTER_BENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("ROUTER_BENCH_DATA", str(tmp_path / "public"))
     return tmp_path
 
 
@@ -103,8 +106,17 @@ def test_a_table_whose_code_and_data_are_the_same_is_not_run_again(
     assert runs(folder) == 2
 
 
-@pytest.mark.parametrize("changed", ["one.py", "data/set/rows.jsonl", "router/weights.npz"])
-def test_a_change_of_code_weights_or_data_runs_a_table_again(
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "one.py",
+        "data/set/rows.jsonl",
+        "public/set/rows.jsonl",
+        "router/weights.npz",
+        "skills/enrichment.jsonl",
+    ],
+)
+def test_a_change_of_code_weights_skills_or_data_runs_a_table_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
     command(monkeypatch)
