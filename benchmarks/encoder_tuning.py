@@ -5,34 +5,35 @@ not tell it which tool helps with "my page takes ages to open", or that "Peanuts
 swell up" answers "What can't I eat?". So here it learns from pairs: a text, and a request for it,
 mostly in other words.
 
-- ``data/encoder_skills.jsonl``: 5,280 tools, skills and intents of 132 fields of work, 40 of each,
-  with eight requests: two in the words of the description, four in everyday words (2% of them
-  share a content word with it), a terse one and a long one.
-- ``data/encoder_memories.jsonl``: 3,350 memories of 67 people and projects, 50 of each, with four
-  questions: one in the words of the memory, and three in other words (1% of them share one).
+- ``data/encoder_skills.jsonl``: 7,976 tools, skills and intents of 202 fields of work, at most 40 of
+  each, with eight requests: two in the words of the description, four in everyday words (few of
+  them share a content word with it), a terse one and a long one.
+- ``data/encoder_memories.jsonl``: 5,050 memories of 101 people and projects, 50 of each, with four
+  questions: one in the words of the memory, and three in other words.
 
 A language model wrote them in several sessions. None of these was shown a data set or a catalog of
 the benchmarks, or the part of another session. But the model knows public data sets from its own
-training: 59 of the 150 intents of CLINC150 and 28 of the 77 of BANKING77 have the name of a tool
-here ("rollover_401k"). These intents gained more than the others: the nearest name of an intent is
-right for .577 of their test requests with ``bundled/1`` and .668 with ``bundled/2`` (the others:
-.613 and .647), and .509 and .581 in BANKING77 (.570 and .604). Of the test requests themselves, 27
-of 5,500 of CLINC150 are here ("what's my name"), 5 of 3,080 of BANKING77, 4 of 1,224 of the trades,
-and 8 of the 932 questions of ``memory_finding``.
+training, and wrote tools such as "rollover_401k". So 104 rows with the name of an intent of
+CLINC150 or BANKING77 were left out, and 79 requests and questions that one of the benchmarks asks.
+With these rows the intents that they name had gained more than the others: the nearest name of an
+intent was right for .581 of their test requests with ``bundled/1`` and .672 with ``bundled/2`` (the
+others: .611 and .644), and in BANKING77 for .509 and .581 (.571 and .605). With ``bundled/3``, made
+without them, both gain alike: .618 and .650, and .524 and .599.
 
     python benchmarks/encoder_tuning.py WORK
 
 reads ``trained.npy``, ``vocabulary.txt`` and ``texts.tsv`` in WORK, which ``encoder_training.py``
 has written, and writes ``table.npy``, from which its step ``export`` makes the encoder's files. If
 ``trained.npy`` is missing, it trains the bundled encoder further, and writes that encoder's
-``vocabulary.txt``. It takes some ten minutes on two cores. ``bundled/2`` was made in this second
+``vocabulary.txt``. It takes some ten minutes on two cores. ``bundled/3`` was made in this second
 way: from the files of ``bundled/1`` (git has them in commit 4af11573), and with a ``texts.tsv`` of
 what Debian has, made without ``--wheels`` and ``--lines``.
 
 The settings were chosen by the requests of a quarter of the groups that was left out of training.
-With every fourth group left out, the nearest of the 40 tools of its group is right for 41% of their
-requests with ``bundled/1``, and for 50% after training with the other groups and one seed; the
-nearest of the 50 memories for 40% and 45% of their questions.
+With every fourth group left out, the nearest of the 40 tools of its group is right for 43% of their
+requests with ``bundled/1``, and for 55% after training with the other groups and one seed; the
+nearest of the 50 memories for 40% and 50% of their questions. With 132 and 67 groups in place of
+202 and 101 it had been 50% and 45%.
 """
 
 from __future__ import annotations

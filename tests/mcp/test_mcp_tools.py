@@ -220,7 +220,7 @@ async def test_the_status_counts_skills_and_reports_failures(
     assert failure["reason"]
     assert status["watching"] == "off"
     assert status["caches"]["exact"]["misses"] == 1
-    assert status["encoder"] == "bundled 2"
+    assert status["encoder"] == "bundled 3"
     assert status["models"] == []
 
 
