@@ -1,6 +1,7 @@
 """Decides the requests that no cache answers: correction, local model, LLM, retrieval, verdict.
 
 * A person's correction of this very request is the answer, before anything else.
+* A skill that the request names outright is loaded; neither the LLM nor the local model is asked.
 * With an LLM, the local model (which is fitted to the labels) comes next. It answers where the risk
   of its answer is within the error bound. Otherwise the LLM is asked once, and its answer becomes a
   label for later requests. Retrieval runs only when that answer is weak or missing.
@@ -97,6 +98,12 @@ class Decider:
     async def _by_stages(self, request: Request, cache_trace: tuple[StageTrace, ...]) -> Decided:
         """Decide a request that nobody has corrected."""
         settings, learner = self._settings.vector, self._parts.learner
+        retrieved = await self._retrieve_named(request)
+        if retrieved is not None:
+            not_asked = StageTrace(Stage.LLM, Outcome.SKIPPED, retrieved.reason)
+            entry = not_asked if self._parts.llm.models else _NO_LLM
+            verdict = verdict_of_retrieval(request.text, retrieved, settings)
+            return Decided(self._result(request, verdict, (*cache_trace, entry)), DecidedBy.ROUTER)
         if not self._parts.llm.models:
             verdict = await self._without_llm(request)
             weak = weakness(verdict.selected_skills, verdict.confidence, self._skills, settings)
@@ -230,6 +237,13 @@ class Decider:
         if local.confidence >= LIKELY:
             return verdict_of_local_model(request.text, local, settings, retrieved.microseconds)
         return verdict_of_neither(local, other, settings)
+
+    async def _retrieve_named(self, request: Request) -> RetrievalDecision | None:
+        """The decision for a request that names skills outright; None for any other."""
+        if not self._index.skill_names.named_in(request.text).wanted:
+            return None
+        retrieved = await self._retrieve(request)
+        return retrieved if retrieved.names_skills else None
 
     async def _retrieve(self, request: Request) -> RetrievalDecision:
         caution = self._settings.vector.least_right

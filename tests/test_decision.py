@@ -38,6 +38,33 @@ def _imported_sdks() -> None:
     import openai  # noqa: F401
 
 
+# --- names
+
+
+@pytest.mark.parametrize("history", [[], ["sum up this file"]])
+async def test_a_skill_that_is_named_outright_is_loaded_and_no_llm_is_asked(
+    tmp_path: Path, openai_server: OpenAIServer, history: list[str]
+) -> None:
+    async with shipped_router(tmp_path, openai_server) as router:
+        result = await router.route("use the terminal skill please", history=history)
+    assert summary(result) == (Decision.ROUTE, ("terminal",))
+    assert result.stage is Stage.VECTOR
+    assert (result.trace[2].outcome, result.trace[2].reason) == (
+        Outcome.SKIPPED,
+        "the request names terminal",
+    )
+    assert openai_server.requests == []
+
+
+async def test_an_llm_decides_where_the_named_skill_is_not_available(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(completion(answer("git"), probabilities={"git": 0.9}))
+    async with shipped_router(tmp_path, openai_server) as router:
+        result = await router.route("/terminal", available_skills=["git", "testing"])
+    assert (summary(result), result.stage) == ((Decision.ROUTE, ("git",)), Stage.LLM)
+
+
 # --- strong answers
 
 

@@ -202,7 +202,8 @@ class SkillIndex:
         among: Sequence[str] | None = None,
         limit: int = 10,
     ) -> Ranking:
-        """Rank the skills for a request. Those that it names outright come first.
+        """Rank the skills for a request. Those that it names outright come first, and those that it
+        refuses by name are left out.
 
         Args:
             context: the earlier turns that a follow-up refers to, see ``RequestReader.read``.
@@ -210,23 +211,33 @@ class SkillIndex:
             among: names that may be ranked; None means all.
             limit: how many matches to return, at least 1.
         """
+        named = self.skill_names.named_in(request)
+        if named.refused:
+            offered = self._names if among is None else among
+            among = [name for name in offered if name not in named.refused]
         if self._copies.stronger:
             among = self._copies.without(among)
         allowed = ALL_SKILLS if among is None else self._positions_of(among)
         size = len(self._names) if isinstance(allowed, slice) else len(allowed)
         if not size:
             return Ranking(())
-        return self._ranking(await self.reader.read(request, context), allowed, size, limit)
+        read = await self.reader.read(request, context)
+        return self._ranking(read, self._among(named.wanted, allowed), allowed, size, limit)
 
     async def scores(self, request: str, names: Sequence[str]) -> NDArray[np.float64]:
         """The fused scores of some skills of this catalog for a request."""
         positions = np.array([self._position_of[name] for name in names], dtype=np.intp)
         return self._scores.scores_of(await self.reader.read(request), positions)
 
-    def _ranking(self, request: ReadRequest, allowed: Positions, size: int, limit: int) -> Ranking:
-        named = self._named(request.text, allowed)[
-            :FULLY_SCORED
-        ]  # so that all can be scored in full
+    def _ranking(
+        self,
+        request: ReadRequest,
+        named: tuple[str, ...],
+        allowed: Positions,
+        size: int,
+        limit: int,
+    ) -> Ranking:
+        named = named[:FULLY_SCORED]  # so that all can be scored in full
         named_positions = [self._position_of[name] for name in named]
         scored = self._scores.best(request, allowed, named_positions, limit)
         order, lead = _ordered(scored.score[0], max(limit, 2))
@@ -313,8 +324,8 @@ class SkillIndex:
             )
         )
 
-    def _named(self, request: str, allowed: Positions) -> tuple[str, ...]:
-        named = self.skill_names.named_in(request)
+    def _among(self, named: tuple[str, ...], allowed: Positions) -> tuple[str, ...]:
+        """Those of some names that may be ranked."""
         if not named or isinstance(allowed, slice):
             return named
         offered = set(allowed.tolist())

@@ -1,15 +1,16 @@
-"""Finds the skills that a request names outright.
+"""Finds the skills that a request names outright, and those that it refuses by name.
 
 A compound name counts wherever it stands ("run test-driven-development on this"). A simple name is
 often an everyday word, so it counts only where it is the whole request or is marked as a name
-("/git", "`git`", "the git skill").
+("/git", "`git`", "the git skill"). A name is refused where its clause has a refusal a few words
+before it ("do not use the git skill").
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from router.retrieval.documents import Edit
 
@@ -18,13 +19,24 @@ _MARKS: Final = "/$@#`'\"*"
 _EDGES: Final = _MARKS + ".:"
 _COMPOUND: Final = re.compile(r"\w[-_.:/]\w")
 _NOUNS: Final = frozenset(("skill", "skills", "tool", "tools"))
-_REFUSALS: Final = frozenset(
-    ("not", "don't", "dont", "never", "without", "except", "instead", "no")
+_CLAUSE_END: Final = re.compile(r"[,;:!?()\n]|\.\s|\bbut\b")
+_REFUSAL: Final = re.compile(
+    r"\b(?:not|don['\u2019]?t|never|no|without|except|instead of|rather than)(?:\s+\S+){0,3}\s*$"
 )
-_REFUSED_WITHIN: Final = 3
-"""A name does not count where one of the ``_REFUSED_WITHIN`` words before it is a refusal, as in
-"do not use the git skill"."""
+"""What may stand before a refused name in its clause: three words after the refusal, at most."""
 MAX_READ_CHARACTERS: Final = 2_000
+
+
+class NamedSkills(NamedTuple):
+    """The skills that a request names, in its order, each once.
+
+    Attributes:
+        wanted: those that it asks for.
+        refused: those that it names only to say that they are not wanted.
+    """
+
+    wanted: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 class SkillNames:
@@ -54,25 +66,26 @@ class SkillNames:
         # Most names are in lower case already. To use one string object for both saves memory.
         self._by_spelling[name if folded == name else folded] = self._by_words[_words(name)] = name
 
-    def named_in(self, request: str) -> tuple[str, ...]:
-        """The names of the skills that a request names, in its order, each once."""
+    def named_in(self, request: str) -> NamedSkills:
+        """The skills that a request names."""
         text = request[:MAX_READ_CHARACTERS].casefold()
         whole = self._by_words.get(_words(text.strip(_EDGES + " \n\t")))
         if whole is not None:
-            return (whole,)
-        found: dict[str, None] = {}
-        spoken = _TOKEN.findall(text)
+            return NamedSkills((whole,))
+        wanted: dict[str, None] = {}
+        refused: dict[str, None] = {}
+        spoken = list(_TOKEN.finditer(text))
         for place, token in enumerate(spoken):
-            bare = token.strip(_EDGES)
+            bare = token[0].strip(_EDGES)
             name = self._by_spelling.get(bare)
             if name is None:
                 continue
-            follower = spoken[place + 1].strip(_EDGES) if place + 1 < len(spoken) else ""
-            marked = token[0] in _MARKS or follower in _NOUNS
-            before = spoken[max(0, place - _REFUSED_WITHIN) : place]
-            if (marked or _COMPOUND.search(bare)) and _REFUSALS.isdisjoint(before):
-                found.setdefault(name)
-        return tuple(found)
+            follower = spoken[place + 1][0].strip(_EDGES) if place + 1 < len(spoken) else ""
+            marked = token[0][0] in _MARKS or follower in _NOUNS
+            if marked or _COMPOUND.search(bare):
+                clause = _CLAUSE_END.split(text[: token.start()])[-1]
+                (refused if _REFUSAL.search(clause) else wanted).setdefault(name)
+        return NamedSkills(tuple(wanted), tuple(name for name in refused if name not in wanted))
 
     def removed_from(self, text: str) -> str:
         """A text without the compound names of skills in it."""

@@ -101,6 +101,11 @@ class RetrievalDecision:
         return tuple(match.name for match in self.matches)
 
     @property
+    def names_skills(self) -> bool:
+        """Whether the request names the selected skills outright."""
+        return self.evidence.get("named") is True
+
+    @property
     def fits(self) -> float | None:
         """Estimated probability that some skill fits, in (0, 1); None where none was estimated:
         there is no skill, or the request has no word or tries to instruct the router."""
@@ -165,11 +170,11 @@ async def ranked(
 
 
 def _begins_subject(text: str, ranking: Ranking, decided: RetrievalDecision) -> bool:
-    """Whether a request, ranked alone, needs no context: it does not point back and is routed well
-    enough by one of its words, or it has no word at all, as "???"."""
+    """Whether a request, ranked alone, needs no context: it names a skill outright, it does not
+    point back and is routed well enough by one of its words, or it has no word at all, as "???"."""
     is_sure = bool(decided.selected) and decided.confidence >= NEW_SUBJECT
     by_word = bool(ranking.matches[0].terms) and not points_back(text)
-    return ranking.wordless or (is_sure and by_word)
+    return decided.names_skills or ranking.wordless or (is_sure and by_word)
 
 
 def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:
@@ -190,8 +195,8 @@ def decide_from_ranking(
         reason = "the request tries to instruct the router"
         return RetrievalDecision(Decision.ABSTAIN, (), INSTRUCTED_CONFIDENCE, reason, {})
     if ranking.wordless:  # punctuation has a vector, too, and some skill is always nearest to it
-        return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "the request has no word", {})
-    if ranking.named:
+        decided = RetrievalDecision(Decision.ABSTAIN, (), 1.0, "the request has no word", {})
+    elif ranking.named:
         decided = _of_named(ranking)
     else:
         decided = _with_clauses(_of_best(ranking, caution), ranking, caution)

@@ -28,7 +28,7 @@ NAMES = SkillNames(
     ],
 )
 def test_a_name_that_is_written_as_one_is_found(request_: str, named: tuple[str, ...]) -> None:
-    assert NAMES.named_in(request_) == named
+    assert NAMES.named_in(request_) == (named, ())
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,6 @@ def test_a_name_that_is_written_as_one_is_found(request_: str, named: tuple[str,
     [
         "squash my git commits",  # a word, not a name
         "the writer of this book",
-        "don't use the git skill",
-        "do it without calendar.create_event",
         "test our development",
         "clean up the kitchen",
         "",
@@ -47,7 +45,29 @@ def test_a_name_that_is_written_as_one_is_found(request_: str, named: tuple[str,
     ],
 )
 def test_what_is_no_name_is_not(request_: str) -> None:
-    assert NAMES.named_in(request_) == ()
+    assert NAMES.named_in(request_) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("request_", "wanted", "refused"),
+    [
+        ("don't use the git skill", (), ("git",)),
+        ("don\u2019t use the git skill", (), ("git",)),
+        ("do it without calendar.create_event", (), ("calendar.create_event",)),
+        ("anything except test-driven-development", (), ("test-driven-development",)),
+        ("use clean-up instead of /git", ("Clean-Up",), ("git",)),
+        ("not /git but clean-up", ("Clean-Up",), ("git",)),
+        ("no, clean-up, and be quick", ("Clean-Up",), ()),
+        ("this is not what I want. Use clean-up", ("Clean-Up",), ()),
+        ("instead, use clean-up", ("Clean-Up",), ()),
+        ("do not clean anything by hand, I have /git", ("git",), ()),
+        ("without /git first and then with /git", ("git",), ()),
+    ],
+)
+def test_a_name_behind_a_refusal_of_its_clause_is_refused(
+    request_: str, wanted: tuple[str, ...], refused: tuple[str, ...]
+) -> None:
+    assert NAMES.named_in(request_) == (wanted, refused)
 
 
 def test_compound_names_are_taken_out_of_a_text_and_everyday_words_stay() -> None:

@@ -183,6 +183,7 @@ async def test_a_request_without_a_word_is_refused(
     local = await decide(Request(request_), shipped, caution=caution)
     assert (local.decision, local.confidence) == (Decision.ABSTAIN, 1.0)
     assert local.reason == "the request has no word"
+    assert local.ranked  # so that something can be suggested
 
 
 @pytest.mark.parametrize(
@@ -483,6 +484,19 @@ async def test_an_exact_name_always_wins(
     assert (local.decision, local.selected) == (Decision.ROUTE, ("terminal",))
     assert local.confidence == NAMED_CONFIDENCE
     assert local.reason == "the request names terminal"
+
+
+async def test_a_skill_that_is_refused_by_name_is_not_loaded(shipped: SkillIndex) -> None:
+    request = "squash the last four commits on this branch"
+    alone = await decide(Request(request), shipped)
+    refused = await decide(Request(f"{request}, but not with the git skill"), shipped)
+    assert alone.selected == ("git",)
+    assert "git" not in refused.ranked
+
+
+async def test_the_name_that_follows_a_refused_one_wins(shipped: SkillIndex) -> None:
+    local = await decide(Request("not /git but /terminal"), shipped)
+    assert (local.decision, local.selected) == (Decision.ROUTE, ("terminal",))
 
 
 class _Opposite:
