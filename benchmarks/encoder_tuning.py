@@ -5,8 +5,8 @@ not tell it which tool helps with "my page takes ages to open", or that "Peanuts
 swell up" answers "What can't I eat?". So here it learns from pairs: a text, and a request for it,
 mostly in other words.
 
-- ``data/encoder_skills.jsonl``: 7,976 tools, skills and intents of 202 fields of work, at most 40 of
-  each, with eight requests: two in the words of the description, four in everyday words (few of
+- ``data/encoder_skills.jsonl``: 7,976 tools, skills and intents of 202 fields of work, at most 40
+  of each, with eight requests: two in the words of the description, four in everyday words (few of
   them share a content word with it), a terse one and a long one.
 - ``data/encoder_memories.jsonl``: 5,050 memories of 101 people and projects, 50 of each, with four
   questions: one in the words of the memory, and three in other words.
