@@ -17,7 +17,7 @@ user. Names of skills are removed from it: "Created with create_invoice." and "c
 void_invoice?" are about what was done or could be done, and not about what is wanted next.
 
 Thanks, greetings and small talk get no context: neither "thanks!" nor "tell me a joke" asks for the
-same thing again. Nor does "great", unless the assistant has asked a question.
+same thing again. Nor does "great", unless the assistant has asked a question, nor "not that one".
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ fewer of 95 follow-ups were routed right than with 200."""
 MAX_SHOWN_CHARACTERS: Final = 500
 MAX_WORDS_OF_FOLLOW_UP: Final = 2
 """A request with at most this many content words is a follow-up."""
+MAX_WORDS_OF_DETAIL: Final = 3
+"""A request with at most this many words, one of them a number, only adds a detail."""
 MAX_WORDS_WITH_POINTER: Final = 5
 """A request with at most this many content words is a follow-up where it also refers back."""
 
@@ -116,6 +118,20 @@ _SMALL_TALK: Final = re.compile(
 """Whole requests that have nothing to do with the turn before them, however short they are."""
 
 
+_REJECTION: Final = re.compile(
+    r"\W*(?:no\W+)?(?:not (?:that|this)(?: one| skill| tool)?|the other one|"
+    r"(?:that(?: is|['\u2019]?s) )?(?:the )?wrong(?: one| skill| tool)?)\W*",
+    re.IGNORECASE,
+)
+"""Whole requests that reject what the router did before."""
+_DETAIL: Final = re.compile(
+    r"\W*(?:(?:ok(?:ay)?|yes|no|and|but|or|also|only|just|now|then|please)\W+)*"
+    r"(?:in|at|by|for|from|to|with|without|as|on|until|till|before|after|except|via|under|over|"
+    r"between|per)\b",
+    re.IGNORECASE,
+)
+"""How people begin when they add a detail: with a preposition."""
+
 _NO_NAMES: Final = SkillNames()
 
 
@@ -149,7 +165,7 @@ class RequestInContext:
 
     def explained(self, reason: str) -> str:
         """The reason of a decision, with a note on the context where there is one."""
-        what = "the user's latest turn" if self.turns == 1 else "what the user said before"
+        what = "an earlier turn of the user" if self.turns == 1 else "what the user said before"
         answer = " and the assistant's answer" if self.has_answer else ""
         return f"{reason}; read with {what}{answer}" if self.turns else reason
 
@@ -177,9 +193,9 @@ def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInCont
 
 
 def _asks_nothing_of_the_turn_before(text: str, answer: str | None) -> bool:
-    """Whether a text is thanks, a greeting or small talk, or praise after an answer that asks
-    nothing. ``answer`` is the assistant's latest, if there is one."""
-    if is_courtesy(text) or _SMALL_TALK.fullmatch(text):
+    """Whether a text is thanks, a greeting, small talk or a rejection, or praise after an answer
+    that asks nothing. ``answer`` is the assistant's latest, if there is one."""
+    if is_courtesy(text) or _SMALL_TALK.fullmatch(text) or _REJECTION.fullmatch(text):
         return True
     is_praise = all(word in _BESIDE_COURTESY for word in tokens(text))
     return is_praise and answer is not None and not answer.rstrip().endswith("?")
@@ -202,6 +218,15 @@ def stands_alone(text: str) -> bool:
     if words <= MAX_WORDS_OF_FOLLOW_UP:
         return False
     return words > MAX_WORDS_WITH_POINTER or not points_back(text)
+
+
+def adds_a_detail(text: str) -> bool:
+    """Whether a text only adds a detail to what was said before, as "for Anna too", "10 copies" and
+    "what about German?": it begins with a preposition, is a few words with a number, or has one
+    content word at most."""
+    short = len(text.split()) <= MAX_WORDS_OF_DETAIL
+    numbered = short and any(character.isdigit() for character in text)
+    return numbered or len(_content_words(text)) <= 1 or _DETAIL.match(text) is not None
 
 
 def points_back(text: str) -> bool:

@@ -39,7 +39,7 @@ def test_the_command_asks_a_server_and_tells_what_it_would_itself(
     assert "starts with { but is not JSON" in third["error"]
     follow_up = ["route", "and now?", "--history", SQUASH, "--server", url]
     for form in ("--json", "--explain"):
-        assert "latest turn" in CliRunner().invoke(app, [*follow_up, form]).stdout
+        assert "an earlier turn" in CliRunner().invoke(app, [*follow_up, form]).stdout
     monkeypatch.setenv("WRONG", "crk_wrong")
     for arguments, code, said in (
         (["--server", url, "--key-env", "WRONG"], 1, "this key is not known"),

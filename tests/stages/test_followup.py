@@ -14,6 +14,7 @@ from router.stages.followup import (
     MAX_ANSWER_CHARACTERS,
     MAX_SHOWN_CHARACTERS,
     RequestInContext,
+    adds_a_detail,
     in_context,
     stands_alone,
 )
@@ -107,6 +108,25 @@ def test_small_talk_is_not_about_the_turn_before(request_: str) -> None:
     assert in_context(Request.parse(f"and {request_} in Rome", history=BOOKED)).turns == 1
 
 
+@pytest.mark.parametrize(
+    "request_", ["not that one", "No, not this!", "wrong skill", "that's the wrong one"]
+)
+def test_a_rejection_does_not_ask_for_the_same_again(request_: str) -> None:
+    assert in_context(Request.parse(request_, history=BOOKED)) == RequestInContext(request_)
+
+
+@pytest.mark.parametrize(
+    "request_", ["for Anna too", "10 copies", "what about German?", "and without the last page"]
+)
+def test_a_few_words_may_only_add_a_detail(request_: str) -> None:
+    assert adds_a_detail(request_)
+
+
+@pytest.mark.parametrize("request_", ["and a pizza recipe?", "open my email", "now write a poem"])
+def test_a_request_with_a_task_of_its_own_adds_more_than_a_detail(request_: str) -> None:
+    assert not adds_a_detail(request_)
+
+
 def test_praise_asks_for_something_only_where_it_answers_a_question() -> None:
     asked = Turn("user", "book a table for two")
     done, question = Turn("assistant", "Done."), Turn("assistant", "Shall I add a child's seat?")
@@ -170,7 +190,7 @@ def test_an_answer_is_read_without_the_names_of_skills() -> None:
 def test_the_trace_says_what_was_read() -> None:
     reading = RequestInContext("again", "x" * 1_000, 1)
     assert reading.evidence == {"turns_read": 1, "text_read": "x" * MAX_SHOWN_CHARACTERS + "…"}
-    assert reading.explained("it fits") == "it fits; read with the user's latest turn"
+    assert reading.explained("it fits") == "it fits; read with an earlier turn of the user"
     has_answer = RequestInContext("again", "x", 2, has_answer=True)
     said = "what the user said before and the assistant's answer"
     assert has_answer.explained("it fits") == f"it fits; read with {said}"
@@ -197,7 +217,7 @@ async def test_a_router_without_an_llm_reads_a_follow_up_with_what_it_follows(
     said = f"{history[0]['content']}\nDone.\nnow the same for the other two"
     assert evidence["text_read"] == said
     assert result.reasoning.endswith(
-        "; read with the user's latest turn and the assistant's answer"
+        "; read with an earlier turn of the user and the assistant's answer"
     )
     assert ranked.selected == ("git",)
 
@@ -253,6 +273,21 @@ async def test_a_few_words_that_are_routed_alone_begin_a_new_subject(tmp_path: P
     assert more.selected_skills == ("data-analysis",)
     assert more.trace[3].evidence["turns_read"] == 1
     assert signs.decision is Decision.ABSTAIN
+
+
+@pytest.mark.parametrize(
+    "request_", ["and a pizza recipe?", "now write a poem on spring", "what about dinner tonight?"]
+)
+async def test_what_no_skill_serves_does_not_load_the_skill_of_the_turn_before(
+    tmp_path: Path, request_: str
+) -> None:
+    history = ["squash the last four commits on this branch"]
+    async with shipped_router(tmp_path) as router:
+        result = await router.route(request_, history=history)
+        detail = await router.route("10 of them", history=history)
+    assert result.decision is not Decision.ROUTE
+    assert result.trace[3].evidence["turns_read"] == 0
+    assert detail.selected_skills == ("git",)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -354,7 +355,9 @@ async def test_the_deadline_ends_a_hanging_call(
     answered = await stage.choose(REQUEST, OFFERED)
     await stage.aclose()
     assert answered.trace.outcome is Outcome.FAILED
-    assert attempts(answered) == ("openai (gpt-test): no answer within 0.2 s",)
+    (attempt,) = attempts(answered)
+    # What is left of the 0.2 s when the call is made; a busy machine may have used some.
+    assert re.fullmatch(r"openai \(gpt-test\): no answer within 0\.[12]\d* s", attempt)
 
 
 async def test_cancelling_the_caller_leaves_nothing_running(
