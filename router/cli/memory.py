@@ -86,6 +86,8 @@ def search_memories(
 
 
 def _show_recalled(found: RecallResult) -> None:
+    from router.memory.stores.graph import told
+
     if found.items:
         rows = (
             (
@@ -93,7 +95,7 @@ def _show_recalled(found: RecallResult) -> None:
                 "" if answer.confidence is None else answer.confidence.level.value,
                 answer.item.layer,
                 answer.item.created.date(),
-                answer.item.content[:MAX_SHOWN],
+                told(answer.item)[:MAX_SHOWN],
             )
             for answer in found.items
         )

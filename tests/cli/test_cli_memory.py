@@ -298,6 +298,8 @@ def test_what_a_thing_depends_on_is_told_with_the_second_hop(memory: Run) -> Non
     found = parsed(memory("recall", "What does checkout depend on?", "--json"))
     assert ids(found)[:2] == ["checkout", "payment"]
     assert "search" not in ids(found)
+    shown = memory("recall", "What does payment depend on?").stdout
+    assert "(payment depends on ledger)" in " ".join(shown.split())
 
 
 def test_yesterday_is_a_day_where_the_asker_is(memory: Run, run: Run) -> None:

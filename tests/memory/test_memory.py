@@ -316,6 +316,55 @@ async def test_what_something_depends_on_comes_before_what_that_depends_on(memor
         assert [one.item.id for one in found.items] == ["checkout", "cart"], text
 
 
+async def save_services(memory: Memory) -> None:
+    for entity, text, relations in (
+        ("checkout", "checkout is a service", ("depends on -> cart", "depends on -> ledger")),
+        ("cart", "cart needs redis", ("uses -> redis",)),
+        ("redis", "redis lives on box7", ("runs on -> box7",)),
+        ("gear", "gear train, brass", ("made by -> Zahnrad AG",)),
+        ("arm", "arm", ("depends on -> gear",)),
+    ):
+        given = {"entity": entity, "relations": relations}
+        await memory.save(text, layer="graph", name=entity, scope=ADA, attributes=given)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("What depends on redis?", "cart"),
+        ("What depends on cart?", "checkout"),
+        ("What uses cart?", "checkout"),
+        ("What depends on the gear?", "arm"),
+        ("What would break if redis is down?", "cart"),
+        ("What does redis depend on?", "redis"),
+        ("What does cart use?", "cart"),
+        ("What does the arm depend on?", "arm"),
+        ("Who makes the gear?", "gear"),
+    ],
+)
+async def test_what_has_a_relation_to_something_comes_before_that_thing_only_if_it_is_asked_for(
+    memory: Memory, query: str, first: str
+) -> None:
+    await save_services(memory)
+    found = (await memory.recall(query, ADA)).items
+    assert found[0].item.id == first
+    assert found[0].relevance == max(one.relevance for one in found)
+
+
+@pytest.mark.parametrize("query", ["Zahnrad AG", "Zahnrad", "What does Zahnrad AG make?"])
+async def test_an_item_is_found_by_what_its_relations_lead_to(memory: Memory, query: str) -> None:
+    await save_services(memory)
+    assert [one.item.id for one in (await memory.recall(query, ADA)).items] == ["gear"]
+
+
+async def test_a_context_says_the_relations_of_an_item(memory: Memory) -> None:
+    await save_services(memory)
+    context = await memory.assemble("What does checkout depend on?", scope=ADA)
+    assert context.chunks[0].content == (
+        "checkout is a service (checkout depends on cart; checkout depends on ledger)"
+    )
+
+
 async def test_a_rule_that_names_the_day_asked_about_comes_first(memory: Memory) -> None:
     for day, rule in (("Friday", "forbidden"), ("Monday", "announced a day before")):
         await memory.save(f"Deploys on {day}s are {rule}.", layer="project", scope=ADA)

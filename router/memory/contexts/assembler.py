@@ -38,6 +38,7 @@ from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.query.rewrite import rewrite
 from router.memory.recall.pool import RELEVANCE_FLOOR
 from router.memory.recall.relevance import Judge, parts_of
+from router.memory.stores.graph import told
 from router.memory.texts.bm25 import TEXTBOOK
 from router.memory.texts.contents import content_key
 from router.memory.texts.questions import questions_of
@@ -225,14 +226,15 @@ class ContextAssembler:
         weights: RetrievalWeights,
     ) -> tuple[list[_Piece], list[LeftOut]]:
         """All pieces with comparable scores, best first, each content once."""
+        wholes = {id(item): told(item) for some in found.values() for item in some}
         parts = [
             (side, item, part)
             for side, some in found.items()
             for item in some
-            for part in parts_of(item.content)
+            for part in parts_of(wholes[id(item)])
         ]
         contents = [part for _, _, part in parts]
-        questions = [questions_of(item) if part == item.content else () for _, item, part in parts]
+        questions = [questions_of(i) if part == wholes[id(i)] else () for _, i, part in parts]
         judged = self._relevance(layer_query.subject, contents, questions)
         relevance = [one.relevance for one in judged]
         words = TEXTBOOK.shares(stems(layer_query.subject), contents)
@@ -244,7 +246,7 @@ class ContextAssembler:
         left_out: list[LeftOut] = []
         for (side, item, part), relevant, share in zip(parts, relevance, words, strict=True):
             if item.score_kind is ScoreKind.RERANKED and item.score is not None:
-                beside = relevant / best[id(item)] if part != item.content else 1.0
+                beside = relevant / best[id(item)] if part != wholes[id(item)] else 1.0
                 bears = beside >= MIN_SECTION or relevant >= MIN_RELEVANCE
                 score = item.score * beside
             else:

@@ -20,7 +20,9 @@
 * **Relations.** If the query asks for relations, items that the layer ``graph`` reached from a
   relevant item are relevant, too. If the query names an entity that no item is about, the entity
   itself counts as that relevant item, but only for items that state a relation such as the query
-  asks for: "Who owns Redis?" is not answered by what uses Redis.
+  asks for: "Who owns Redis?" is not answered by what uses Redis. If it asks what has a relation to
+  that entity ("What depends on Redis?"), the items that state it are as relevant as any of them,
+  and come before the item about the entity.
 * **Counts.** An item by which the layer ``meta`` counts others ("semantic: 3 items about Redis")
   comes last and gives no confidence if the query names a subject. A count of nothing is left out.
 
@@ -77,7 +79,7 @@ from router.memory.recall.updates import (
     updates_among,
     valid_item,
 )
-from router.memory.stores.graph import relations_away, states_relation
+from router.memory.stores.graph import leads_to_named, relations_away, states_relation
 from router.memory.texts.contents import without_copies
 from router.memory.texts.words import words_of
 from router.numeric import log_odds, logistic
@@ -230,7 +232,7 @@ class Pool:
             for item in self.items
             if self._is_shown(item)
         }
-        self._follow_relations(judged)
+        leading = self._follow_relations(judged)
         self._follow_replacements(judged)
         successor = stems_after_before(self.query.text)
         successors = {
@@ -254,6 +256,13 @@ class Pool:
         if asked_for & scores.keys():
             most = max(scores.values())
             scores = {c: most if c in asked_for else JUST_BELOW * scores[c] for c in scores}
+        related = [c for c in scores if judged[c].item.layer == GRAPH_LAYER]
+        if not leading.isdisjoint(related):
+            most = max(scores[content] for content in related)
+            for content in related:
+                scores[content] = (
+                    most if content in leading else min(scores[content], JUST_BELOW * most)
+                )
         for content in scores:
             if self._only_counts(judged[content].item):
                 scores[content] = 0.0
@@ -355,10 +364,10 @@ class Pool:
             if least > judged[content].relevance:
                 judged[content] = replace(newer, relevance=least)
 
-    def _follow_relations(self, judged: dict[str, RecalledItem]) -> None:
-        """Raise the relevance of items that the graph reached from relevant ones."""
-        if self.weights.get(GRAPH_LAYER, 0.0) < MIN_GRAPH_WEIGHT:
-            return
+    def _follow_relations(self, judged: dict[str, RecalledItem]) -> set[str]:
+        """Raise the relevance of items that the graph reached from relevant ones. The contents of
+        the items that state what the query asks for (``leads_to_named``): they become as relevant
+        as the best item that the graph reached, and the others less."""
         away = {
             content: hops
             for content, one in judged.items()
@@ -367,11 +376,19 @@ class Pool:
             if hops is not None
         }
         starts = [judged[content].relevance for content, hops in away.items() if not hops]
-        for content, hops in away.items():
+        asks_for_relations = self.weights.get(GRAPH_LAYER, 0.0) >= MIN_GRAPH_WEIGHT
+        for content, hops in away.items() if asks_for_relations else ():
             known = starts or states_relation(judged[content].item, self.query.text)
             reached = max(starts, default=LISTED_RELEVANCE) * RELEVANCE_SHARE_PER_RELATION**hops
             if hops and known and reached > judged[content].relevance:
                 judged[content] = replace(judged[content], relevance=reached)
+        best = max((judged[content].relevance for content in away), default=0.0)
+        leading = {c for c in away if leads_to_named(judged[c].item, self.query.text)}
+        for content, hops in away.items() if leading else ():
+            most = best * RELEVANCE_SHARE_PER_RELATION ** max(1, hops)
+            relevance = best if content in leading else min(most, judged[content].relevance)
+            judged[content] = replace(judged[content], relevance=relevance)
+        return leading
 
     def confidence(self, k: int) -> float:
         """Relevance of the most relevant item that an answer of ``k`` items gives; 0 without."""

@@ -40,6 +40,7 @@ from router.memory.recall.confidence import (
 from router.memory.recall.memory_router import MAX_K, MemoryRouter, check_k
 from router.memory.recall.pool import RELEVANCE_FLOOR, Pool
 from router.memory.recall.relevance import Judge
+from router.memory.stores.graph import told
 from router.memory.texts.questions import questions_of
 
 _log = logging.getLogger(__name__)
@@ -215,12 +216,13 @@ class Recaller:
         pool.add(reports)
         unjudged = pool.unjudged()
         contents = [item.content for item in unjudged]
+        texts = [told(item) for item in unjudged]
         questions = [questions_of(item) for item in unjudged]
 
         def judge() -> None:
-            pool.judge(contents, self._relevance(pool.query.subject, contents, questions))
+            pool.judge(contents, self._relevance(pool.query.subject, texts, questions))
 
-        if self._judges_in_thread or sum(map(len, contents)) > MAX_CHARACTERS_ON_LOOP:
+        if self._judges_in_thread or sum(map(len, texts)) > MAX_CHARACTERS_ON_LOOP:
             await in_thread(judge)
         else:
             judge()

@@ -8,6 +8,7 @@ Target"``). Entities are compared by the stems of their names, so "auth service"
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Final
 
 from router.errors import InvalidRequest
@@ -16,7 +17,7 @@ from router.memory.query.cues import classes_of
 from router.memory.stores.database import Connection, placeholders
 from router.memory.stores.lexical import index_terms
 from router.memory.stores.spaces import Space, ids_of
-from router.text import STOPWORDS, stems_of, tokens
+from router.text import STOPWORDS, stem, stems, stems_of, tokens
 
 MAX_RELATIONS: Final = 2
 """Relations that are followed, at most, from an entity that a query names."""
@@ -64,26 +65,71 @@ def relations_away(item: MemoryItem) -> int | None:
     return round(1 / item.score - 1)
 
 
-def states_relation(item: MemoryItem, question: str) -> bool:
-    """Whether an item states a relation of the kind that a question asks for. The kind is the same
-    if both use the same word, or if both are about owning ("Who is responsible for Kafka?", "owns
-    -> Kafka"). Every relation that is not about owning counts as one of depending ("What breaks
-    without Kafka?", "reads from -> Kafka")."""
-    asking = tokens(question)
-    asked = classes_of(asking)
+def relations_of(item: MemoryItem) -> Iterator[tuple[str, str, str]]:
+    """The relations that an item states, as source, verb and target. The source is empty if the
+    item does not name it. Texts that are no relations are left out, because a layer that somebody
+    added may hold such texts."""
+    entity = item.attributes.get("entity")
     relations = item.attributes.get("relations")
     for relation in relations if isinstance(relations, tuple) else ():
-        verb = tokens(str(relation).rpartition("->")[0].rpartition("->")[2])
-        if not verb:  # a layer that somebody added may hold other texts
-            continue
-        if not {*stems_of(verb)}.isdisjoint(set(stems_of(asking)) - STOPWORDS):
-            return True
-        if _OWNER in classes_of(verb):
-            if _OWNER in asked:
+        parts = [part.strip() for part in str(relation).split("->")]
+        if len(parts) > 1 and parts[-2] and parts[-1]:
+            about = entity if isinstance(entity, str) else ""
+            yield parts[0] if len(parts) > 2 else about, parts[-2], parts[-1]
+
+
+def told(item: MemoryItem) -> str:
+    """What an item says: its content, and in brackets the relations whose words are not all in it,
+    such as "gear train, brass (gear made by Zahnrad AG)". By this text an item is judged, and so it
+    is shown."""
+    said = {*stems(item.content)}
+    sentences = (" ".join(filter(None, relation)) for relation in relations_of(item))
+    unsaid = [sentence for sentence in sentences if not said.issuperset(stems(sentence))]
+    return f"{item.content} ({'; '.join(unsaid)})" if unsaid else item.content
+
+
+def states_relation(item: MemoryItem, question: str) -> bool:
+    """Whether an item states a relation of the kind that a question asks for; see
+    ``_asking_words``."""
+    asking = tokens(question)
+    return any(_asking_words(verb, asking) for _, verb, _ in relations_of(item))
+
+
+def leads_to_named(item: MemoryItem, question: str) -> bool:
+    """Whether a question asks for what has a relation to something, and the item states it: "cart
+    uses -> Redis" for "What depends on Redis?", but not for "What does Redis depend on?".
+
+    What is named after the word that asks is acted on. What is named before it, or after "by",
+    acts, and so does the target of a relation such as "made by -> Zahnrad AG". After "of" it may be
+    either: "the users of Redis", "the parts of Redis".
+    """
+    asking = tokens(question)[:MAX_QUERY_WORDS]
+    terms = stems_of(asking)
+    for _, verb, target in relations_of(item):
+        name = stems(target)
+        starts = [n for n in range(len(terms)) if name and terms[n : n + len(name)] == name]
+        for start, place in product(starts, _asking_words(verb, asking)):
+            between = asking[place + 1 : start]
+            acts = start < place or "by" in between
+            if acts == ("by" in tokens(verb)) and "of" not in between:
                 return True
-        elif _RELATION in asked or not _DEPENDING.isdisjoint(stems_of(asking)):
-            return True
     return False
+
+
+def _asking_words(verb: str, asking: Sequence[str]) -> list[int]:
+    """The places of the words of a question that ask for relations with this verb: the verb itself,
+    and the words of its kind. If it is about owning, these are the words about owning ("Who is
+    responsible for Kafka?", "owns -> Kafka"). Every other verb counts as one of depending ("What
+    breaks without Kafka?", "reads from -> Kafka")."""
+    words = tokens(verb)
+    own = {*stems_of(words)} - STOPWORDS
+    kind = _OWNER if _OWNER in classes_of(words) else _RELATION
+    others = _DEPENDING if kind == _RELATION else frozenset[str]()
+    return [
+        place
+        for place, word in enumerate(asking)
+        if kind in classes_of([word]) or stem(word) in own | others
+    ]
 
 
 def edges_of(item: MemoryItem) -> Iterator[tuple[str, str | None]]:
@@ -92,13 +138,10 @@ def edges_of(item: MemoryItem) -> Iterator[tuple[str, str | None]]:
     about = _key(entity) if isinstance(entity, str) else ""
     if about:
         yield about, None
-    relations = item.attributes.get("relations")
-    for relation in relations if isinstance(relations, tuple) else ():
-        parts = [part.strip() for part in relation.split("->")]
-        source = _key(parts[0]) if len(parts) > 2 else about
-        target = _key(parts[-1])
-        if source and target and len(parts) > 1:
-            yield source, target
+    for source, _, target in relations_of(item):
+        one, other = _key(source), _key(target)
+        if one and other:
+            yield one, other
 
 
 def entities_in(db: Connection, spaces: Sequence[Space], text: str) -> set[str]:

@@ -8,6 +8,7 @@ import pytest
 from memory.remembered import ask, ids, item
 
 from router.memory.model import BlockingLayer, MemoryItem, Scope
+from router.memory.stores.graph import leads_to_named, told
 from router.memory.stores.memory_store import MemoryStore
 
 EVERYBODY = Scope()
@@ -92,3 +93,38 @@ def test_a_relation_may_name_its_own_source(
     store.save([item("other", "Anna likes tea", layer="graph")])
     found = layers["graph"].search(ask("Who leads Payments?"), scope=EVERYBODY, k=1)
     assert ids(found) == ["org"]
+
+
+def stating(*relations: str, content: str = "a note", entity: str = "cart") -> MemoryItem:
+    attributes = {"entity": entity, "relations": relations}
+    return item("one", content, layer="graph", attributes=attributes)
+
+
+def test_an_item_tells_the_relations_that_its_content_does_not_tell() -> None:
+    content = "Cart uses Redis"
+    assert told(stating("uses -> redis", content=content)) == content
+    assert told(stating("uses -> redis", "Ada -> owns -> Cart", content=content)) == (
+        "Cart uses Redis (Ada owns Cart)"
+    )
+    assert told(item("none", content)) == content
+
+
+@pytest.mark.parametrize(
+    ("question", "relation", "leads"),
+    [
+        ("What depends on Redis?", "uses -> Redis", True),
+        ("What breaks without the auth service?", "calls -> Auth Service", True),
+        ("Who is responsible for Redis?", "Ada -> owns -> Redis", True),
+        ("Who is responsible for Redis?", "uses -> Redis", False),
+        ("What does Redis depend on?", "uses -> Redis", False),
+        ("What is used by Redis?", "uses -> Redis", False),
+        ("What are the dependencies of Redis?", "uses -> Redis", False),
+        ("What depends on Kafka?", "uses -> Redis", False),
+        ("What is made by Zahnrad AG?", "made by -> Zahnrad AG", True),
+        ("Who made Zahnrad AG?", "made by -> Zahnrad AG", False),
+    ],
+)
+def test_a_relation_leads_to_what_a_question_names_as_acted_on(
+    question: str, relation: str, leads: bool
+) -> None:
+    assert leads_to_named(stating(relation), question) is leads
