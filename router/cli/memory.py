@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from router.memory.services.unified import UnifiedAnswer
 
 MAX_SHOWN: Final = 300
-"""A table shows this many characters of a content; ``--json`` and ``get`` show all of it."""
+"""A table shows this many characters of a content, a recall those that answer best; ``--json`` and
+``get`` show all of it."""
 
 Query: TypeAlias = Annotated[
     str,
@@ -86,6 +87,7 @@ def search_memories(
 
 
 def _show_recalled(found: RecallResult) -> None:
+    from router.memory.recall.relevance import passage_of
     from router.memory.stores.graph import told
 
     if found.items:
@@ -95,7 +97,7 @@ def _show_recalled(found: RecallResult) -> None:
                 "" if answer.confidence is None else answer.confidence.level.value,
                 answer.item.layer,
                 answer.item.created.date(),
-                told(answer.item)[:MAX_SHOWN],
+                passage_of(told(answer.item), found.query, MAX_SHOWN),
             )
             for answer in found.items
         )

@@ -287,6 +287,14 @@ def test_one_search_covers_layers_and_files(memory: Run) -> None:
     assert "port" in memory("search", "redis").stdout
 
 
+def test_a_recall_shows_the_passage_of_a_long_file_that_answers(memory: Run) -> None:
+    sections = [f"## Step {n}\n\n" + "It is done in the usual way. " * 20 for n in range(15)]
+    write_file("guide", "\n\n".join([*sections, "## Rota\n\nAlarm code 9082 wakes Vendula."]))
+    shown = " ".join(memory("recall", "Which alarm code wakes Vendula?").stdout.split())
+    assert "… Alarm code 9082 wakes Vendula." in shown
+    assert "usual way" not in shown
+
+
 def test_what_a_thing_depends_on_is_told_with_the_second_hop(memory: Run) -> None:
     for entity, relations, text in (
         ("checkout", "depends on -> payment; uses -> cart", "Checkout calls payment and cart."),

@@ -50,7 +50,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from router.memory.query.rewrite import in_first_person
@@ -197,6 +197,19 @@ def sentences_of(text: str) -> list[str]:
     """The sentences of a text; none if it has only one."""
     found = [part for part in SENTENCE_BORDER.split(text) if len(part) >= _MIN_SENTENCE_CHARACTERS]
     return found[:MAX_SENTENCES] if len(found) > 1 else []
+
+
+def passage_of(text: str, query: str, characters: int) -> str:
+    """At most so many characters of a text: all of a short one, and of a long one the part that
+    begins with the sentence in which most words of the query are."""
+    if len(text) <= characters:
+        return text
+    words = _QueryWords.of(in_first_person(query))
+    starts = [0, *(border.end() for border in SENTENCE_BORDER.finditer(text))]
+    sentences = (text[one:next_one] for one, next_one in pairwise([*starts, len(text)]))
+    signals = [words.signal(words_of(sentence)) for sentence in sentences]
+    start = starts[signals.index(max(signals))]
+    return f"{'… ' if start else ''}{text[start:]}"[:characters]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from router.memory.recall.relevance import (
     Relevance,
     names_in,
     parts_of,
+    passage_of,
     sentences_of,
 )
 from router.memory.texts.text_vectors import TextVectors
@@ -202,6 +203,36 @@ def test_only_the_first_sentences_of_an_endless_part_are_looked_at() -> None:
 
 def test_a_single_sentence_has_no_parts() -> None:
     assert sentences_of("The version is 3.1.4 of v2.") == []
+
+
+GUIDE = "# Guide\n\n" + "\n\n".join(
+    f"## {title}\n\n" + "It is described by the foreman. " * 60 + last
+    for title, last in (
+        ("press", "The mill runs until ten."),
+        ("rota", "Alarm code 9082 wakes Vendula."),
+        ("backups", "They are made at night."),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "beginning"),
+    [
+        ("Which alarm code wakes Vendula?", "… Alarm code 9082 wakes Vendula."),
+        ("When are backups made?", "… ## backups"),
+        ("Who is Krystof?", "# Guide"),
+    ],
+)
+def test_the_passage_of_a_long_text_begins_with_the_sentence_that_shares_most_words(
+    query: str, beginning: str
+) -> None:
+    passage = passage_of(GUIDE, query, 300)
+    assert passage.startswith(beginning)
+    assert len(passage) <= 300
+
+
+def test_the_passage_of_a_short_text_is_all_of_it() -> None:
+    assert passage_of("The mill runs. Vendula sleeps.", "Vendula", 300).startswith("The mill")
 
 
 def test_nothing_to_judge_asks_no_encoder(relevance: Relevance) -> None:
