@@ -29,10 +29,18 @@ def _show(proposals: Iterable[Proposal]) -> None:
         typer.echo("nothing is proposed", err=True)
         return
     rows = (
-        (each.id, each.kind, each.layer, each.content, " | ".join([*each.evidence, each.reason]))
+        (
+            each.id,
+            each.kind,
+            each.layer,
+            ", ".join(f"{part} {name}" for part, name in each.scope.to_dict().items())
+            or "everybody",
+            each.content,
+            " | ".join([*each.evidence, each.reason]),
+        )
         for each in proposals
     )
-    output.print_rows("id", "kind", "layer", "content", "evidence", rows=rows)
+    output.print_rows("id", "kind", "layer", "scope", "content", "evidence", rows=rows)
 
 
 @memory_command(_show, with_models=True)

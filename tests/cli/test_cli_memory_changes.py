@@ -105,6 +105,28 @@ def test_what_a_memory_may_replace_is_told_with_its_text(run: Run) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("unset", "shown"),
+    [
+        ((), "user ada, project shop"),
+        (("USER",), "project shop"),
+        (("USER", "PROJECT"), "everybody"),
+    ],
+)
+def test_a_proposal_shows_who_will_see_what_it_changes(
+    run: Run, monkeypatch: pytest.MonkeyPatch, unset: tuple[str, ...], shown: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    for name in unset:
+        monkeypatch.delenv(f"ROUTER_MEMORY__{name}")
+    overdue = ("--attribute", "due=2020-01-01")
+    run("memory", "save", "Clean the rollers", "--layer", "prospective", *overdue)
+    run("memory", "consolidate")
+    assert f"  {shown}  " in run("memory", "proposals").stdout
+    [proposal] = parsed(run("memory", "proposals", "--json"))
+    assert ", ".join(map(" ".join, proposal["scope"].items())) == shown.replace("everybody", "")
+
+
 def test_an_edit_that_names_no_change_is_refused(run: Run) -> None:
     """It said that the item was changed."""
     run("memory", "save", "JWT is a signed token", "--layer", "semantic", "--name", "jwt")
