@@ -87,23 +87,28 @@ def search_memories(
 
 
 def _show_recalled(found: RecallResult) -> None:
+    from router.memory.model import COUNTING_LAYER
     from router.memory.recall.relevance import passage_of
     from router.memory.stores.graph import told
 
-    if found.items:
-        rows = (
-            (
-                f"{answer.relevance:.2f}",
-                "" if answer.confidence is None else answer.confidence.level.value,
-                answer.item.layer,
-                answer.item.created.date(),
-                passage_of(told(answer.item), found.query, MAX_SHOWN),
-            )
-            for answer in found.items
+    rows = [
+        (
+            f"{answer.relevance:.2f}",
+            "" if answer.confidence is None else answer.confidence.level.value,
+            answer.item.layer,
+            answer.item.created.date(),
+            passage_of(told(answer.item), found.query, MAX_SHOWN),
         )
+        for answer in found.items
+        if answer.item.layer != COUNTING_LAYER
+    ]
+    if rows:
         columns = ("relevance", "level", "layer", "created", "content")
         output.print_rows(*columns, rows=rows, right=("relevance",))
     screen = output.screen()
+    for answer in found.items:
+        if answer.item.layer == COUNTING_LAYER:
+            screen.print(f"counted in {output.plain(answer.item.content)}")
     screen.print(f"confidence {found.confidence:.2f}, {found.milliseconds:.1f} ms")
     for reason in found.reasoning:
         screen.print(f"- {output.plain(reason)}")

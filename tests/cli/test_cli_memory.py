@@ -287,6 +287,18 @@ def test_one_search_covers_layers_and_files(memory: Run) -> None:
     assert "port" in memory("search", "redis").stdout
 
 
+def test_a_count_is_no_row_of_an_answer(memory: Run) -> None:
+    save(memory, "posters", "We print 300 posters on Thursdays.", "project")
+    found = parsed(memory("recall", "How many posters do we print?", "--json"))
+    assert [item["layer"] for item in found["items"]] == ["project", "meta"]
+    lines = memory("recall", "How many posters do we print?").stdout.splitlines()
+    below = next(n for n, line in enumerate(lines) if line.startswith("counted in project: 1 item"))
+    assert lines[below + 1].startswith("confidence ")
+    assert not any(" meta " in line for line in lines[:below])
+    alone = memory("recall", "How many memories do you have?").stdout
+    assert alone.startswith("counted in project: 1 item")
+
+
 def test_a_recall_shows_the_passage_of_a_long_file_that_answers(memory: Run) -> None:
     sections = [f"## Step {n}\n\n" + "It is done in the usual way. " * 20 for n in range(15)]
     write_file("guide", "\n\n".join([*sections, "## Rota\n\nAlarm code 9082 wakes Vendula."]))
