@@ -37,6 +37,10 @@ T = TypeVar("T")
 
 MAX_PROBLEMS: Final = 50
 """How many problems with memory files ``memory_status`` spells out."""
+HIDDEN: Final = (
+    "Nothing is stored that this scope sees. What was saved with a project or a session is seen "
+    "with `project` or `session`."
+)
 
 
 class ScopedArguments(Arguments):
@@ -241,6 +245,7 @@ class Saved(BaseModel):
 class Stock(FromAttributes):
     items: Memories = Field(description="Newest first.")
     next: str | None = Field(description="Give it as `after` for the next page; null at the end.")
+    hint: str = Field(description="If there are no items: what may hide some. Else empty.")
 
 
 class Searched(FromAttributes):
@@ -375,14 +380,14 @@ class MemoryService:
 
     async def list(self, arguments: ListArguments) -> Stock:
         """What the layers hold, newest first."""
-        return Stock.model_validate(
-            await self._observed(self._memory.list(**self._keywords(arguments)))
-        )
+        page = await self._observed(self._memory.list(**self._keywords(arguments)))
+        hint = "" if page.items or arguments.after is not None else HIDDEN
+        return Stock.model_validate({"items": page.items, "next": page.next, "hint": hint})
 
     async def profile(self, arguments: ScopedArguments) -> Stock:
         """What is known of the user and holds now, newest first."""
         known = await self._observed(self._memory.profile(scope=self._scope(arguments)))
-        return Stock.model_validate({"items": known, "next": None})
+        return Stock.model_validate({"items": known, "next": None, "hint": "" if known else HIDDEN})
 
     async def get(self, arguments: NamedArguments) -> StoredInFull:
         """One memory by its name."""

@@ -311,6 +311,18 @@ async def test_a_profile_is_what_is_known_of_one_user_and_holds_now(client: Peer
     assert [item["content"] for item in known["items"]] == ["I live in Dresden."]
 
 
+async def test_who_sees_nothing_is_told_that_a_project_may_hide_it(client: Peer) -> None:
+    """The profile of a user was empty without a word after a save for the user in a project."""
+    here = {"user": "wulf", "project": "orrery"}
+    await call(client, "save_memory", content="I cannot wear latex.", layer="user", **here)
+    for tool in ("user_profile", "list_memories"):
+        hidden = await call(client, tool, user="wulf", project="other")
+        assert (hidden["items"], "seen with `project`" in hidden["hint"]) == ([], True)
+        seen = await call(client, tool, **here)
+        assert (len(seen["items"]), seen["hint"]) == (1, "")
+    assert (await call(client, "list_memories", after="1:0", **here))["hint"] == ""
+
+
 async def test_questions_find_a_memory_and_are_not_read_with_the_answer(client: Peer) -> None:
     content, asked = "Hazelnuts make my throat swell.", ["What am I allergic to?"]
     arguments = {"content": content, "layer": "user", "name": "nuts", "questions": asked}
