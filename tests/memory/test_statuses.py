@@ -33,6 +33,15 @@ def test_any_other_status_is_refused_when_it_is_saved(store: MemoryStore) -> Non
         store.save([task])
 
 
+def test_an_attribute_that_is_read_is_known_in_capital_letters_too(store: MemoryStore) -> None:
+    """``Status`` was stored beside ``status``, and the task stayed open."""
+    written = {"Status": "Done", "DUE": "2026-12-01", "Ticket": "X-1"}
+    [task] = store.save([item("a", "Pay rent", layer="prospective", attributes=written)])
+    assert task.attributes == {"status": "done", "due": "2026-12-01", "Ticket": "X-1"}
+    with pytest.raises(InvalidRequest, match=r"attributes\.status: 'someday' is none of open"):
+        store.save([item("a", "x", layer="prospective", attributes={"Status": "someday"})])
+
+
 def test_what_is_in_progress_or_blocked_is_still_to_be_done(store: MemoryStore) -> None:
     written = {"a": "todo", "b": "in_progress", "c": "blocked", "d": "complete"}
     store.save(

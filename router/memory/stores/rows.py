@@ -32,6 +32,9 @@ REQUIRED_SCOPE: Final[Mapping[str, str]] = {"user": "user", "project": "project"
 """Layers whose items must have a user (or a project) in their scope."""
 NAMED_ATTRIBUTES: Final = ("title", "entity", "relations", "actor", "action", "subject")
 """Attributes whose words are indexed, in addition to the content and the questions."""
+_READ_ATTRIBUTES: Final = {*NAMED_ATTRIBUTES, QUESTIONS, "status", "due", "expires_at"}
+"""Attributes that are read here. They are stored under these names however they are written:
+``Status`` would be a second attribute beside ``status``, which nothing reads."""
 TAG_MARK: Final = "#"
 """The first character of a counted term that is a whole tag; no term of a text begins with it."""
 
@@ -61,7 +64,10 @@ def checked(item: MemoryItem) -> MemoryItem:
         raise InvalidRequest(
             f"attributes and provenance: {size:,} characters; at most {MAX_CONTENT_CHARACTERS:,}"
         )
-    attributes = dict(item.attributes)
+    attributes = {
+        name.lower() if name.lower() in _READ_ATTRIBUTES else name: value
+        for name, value in item.attributes.items()
+    }
     if item.layer == TASK_LAYER and "status" in attributes:
         attributes["status"] = TaskStatus.parse(attributes["status"]).value
     if "expires_at" in attributes:
