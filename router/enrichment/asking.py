@@ -97,7 +97,7 @@ class EnrichmentReport:
 
 def to_ask(catalog: Catalog, names: Iterable[str] | None = None) -> list[SkillManifest]:
     """The skills to ask about, in the order of their names: those that may be offered for routing
-    and have no enrichment, or one for another version of their file.
+    and have no requests by an LLM, or those for another version of their file.
 
     Raises:
         UnknownSkill: there is no skill of one of the names.
@@ -107,7 +107,7 @@ def to_ask(catalog: Catalog, names: Iterable[str] | None = None) -> list[SkillMa
         skill
         for skill in catalog.routable
         if (chosen is None or skill.name in chosen)
-        and (skill.enrichment is None or skill.enrichment_is_stale)
+        and (skill.enrichment is None or not skill.enrichment.requests or skill.enrichment_is_stale)
     ]
 
 
@@ -164,6 +164,10 @@ class _Account:
         self.output_tokens += written or len(done.text if done else "") // CHARACTERS_PER_TOKEN
 
 
+class UnusableAnswer(ValueError):
+    """An answer of which too little can be kept."""
+
+
 class RunRecord:
     """The enrichments that a run has written so far, and the failures."""
 
@@ -172,7 +176,7 @@ class RunRecord:
         self._catalog = catalog
         self._file = file
         self._judge = Filter(catalog.routable)
-        self._left_out: list[tuple[str, tuple[str, ...]]] = []
+        self._left_out: dict[str, tuple[str, ...]] = {}
         self._files: set[Path] = set()
         self.written: dict[str, int] = {}
         self.failed: list[tuple[str, str]] = []
@@ -191,10 +195,20 @@ class RunRecord:
         """Write the useful part of an answer about a skill to its file.
 
         Raises:
+            UnusableAnswer: too little of it is useful. Nothing is written, so that the skill keeps
+                what it has and is asked about again.
             ConfigurationError: the skill has no place to be written to.
             StoreError: its file cannot be written.
         """
         place, kept = self.place_of(skill), self._judge.keep(skill, given)
+        self._left_out[skill.name] = kept.left_out
+        if not kept.is_usable:
+            written = len(kept.requests) + len(kept.left_out)
+            raise UnusableAnswer(
+                f"of {written} requests {len(kept.left_out)} cannot be kept"
+                if written
+                else "the answer holds no requests"
+            )
         enrichment = Enrichment(
             skill=skill.name,
             requests=kept.requests,
@@ -206,8 +220,6 @@ class RunRecord:
         files.append(place, enrichment)
         self._files.add(place)
         self.written[skill.name] = len(kept.requests)
-        if kept.left_out:
-            self._left_out.append((skill.name, kept.left_out))
 
     def drop_replaced(self) -> None:
         """Delete lines that a later line of the same file has replaced. Raises StoreError."""
@@ -222,7 +234,7 @@ class RunRecord:
             left=tuple(sorted(left)),
             failed=tuple(self.failed),
             requests=sum(self.written.values()),
-            left_out=tuple(sorted(self._left_out)),
+            left_out=tuple(sorted(item for item in self._left_out.items() if item[1])),
             files=tuple(sorted(self._files)),
         )
 
@@ -303,37 +315,37 @@ class Asker:
         while self._waiting and not self._ended:
             skill = self._waiting.pop()
             try:
-                written = await self._ask(question_of(skill))
+                is_written = await self._ask(skill, record)
             except LLMError as error:
                 record.failed.append((skill.name, str(error)))
                 self._failures += 1
                 if self._failures >= FAILURES_IN_A_ROW and not self._ended:
                     self._ended = f"{self._failures} questions in a row failed; last: {error}"
                 continue
-            if written is None:
+            if not is_written:
                 self._unasked.append(skill.name)
                 continue
             self._failures = 0
-            record.keep(skill, written, model=self._model.model, written_at=self._now())
             if self._progress is not None:
                 self._progress(len(record.written) + len(record.failed), total)
 
-    async def _ask(self, prompt: Prompt) -> Written | None:
-        """The model's answer; None when the run has ended before it came.
+    async def _ask(self, skill: SkillManifest, record: RunRecord) -> bool:
+        """Ask about a skill and write the answer. False when the run has ended before it came.
 
         Raises:
             LLMError: there is no usable one.
+            StoreError: it cannot be written.
         """
-        tries = 0
+        prompt, tries = question_of(skill), 0
         while True:
             await self._wait()
             if self._ended:
-                return None
+                return False
             account, done = self._account, None
             reserved = account.reserve(prompt)
             if reserved is None:
                 self._ended = f"the budget of {account.max_cost:g} dollars is used up"
-                return None
+                return False
             try:
                 done = await timed_call(
                     self._model,
@@ -344,9 +356,13 @@ class Asker:
                     price=account.price,
                 )
                 account.spend(prompt, done)
-                return parse_written(done.text, provider=self._model.provider)
+                written = parse_written(done.text, provider=self._model.provider)
+                record.keep(skill, written, model=self._model.model, written_at=self._now())
+                return True
+            except UnusableAnswer as error:
+                fault: LLMError = LLMAnswerError(self._model.provider, str(error))
             except (LLMUnavailable, LLMAnswerError) as error:
-                fault: LLMError = error
+                fault = error
                 if done is None and isinstance(error, LLMAnswerError):
                     account.spend(prompt, None)
             finally:
@@ -361,7 +377,7 @@ class Asker:
                 pause = fault.retry_after or 2.0 ** (tries - 1)
                 if pause > LONGEST_WAIT_SECONDS:
                     self._ended = f"the provider wants a pause of {pause:,.0f} s"
-                    return None
+                    return False
                 self._resume_at = max(self._resume_at, self._clock() + pause)
 
     async def _wait(self) -> None:

@@ -68,16 +68,14 @@ def take_answers(
                 raise ValueError("the skill is not offered for routing")
             if answer.digest is not None and answer.digest != skill.digest:
                 raise ValueError("the skill has changed since the question was written")
-            record.place_of(skill)
+            record.keep(
+                skill,
+                Written(answer.requests, answer.near_misses),
+                model=answer.model,
+                written_at=answer.written_at or datetime.now(UTC),
+            )
         except (ValueError, UnknownSkill, ConfigurationError) as error:
             record.failed.append((f"{LINE}{number}", str(error)))
-            continue
-        record.keep(
-            skill,
-            Written(answer.requests, answer.near_misses),
-            model=answer.model,
-            written_at=answer.written_at or datetime.now(UTC),
-        )
     record.drop_replaced()
     left = {skill.name for skill in to_ask(catalog)} - record.written.keys()
     return record.report(left)

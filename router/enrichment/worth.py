@@ -2,7 +2,8 @@
 
 A request is left out if it is empty or too long; if the skill or another one has it already; if it
 tells the router what to do; or if it is clearly nearer to the description of another skill than to
-that of its own.
+that of its own. An answer of which more is left out than kept, or nothing is kept, cannot be used
+at all: it is about something else, or it is an attack.
 
 Why "clearly": requests in everyday words share few words with any skill, and they help most. If
 every request had to be nearest to its own skill, three in five of the good ones would be left out
@@ -44,6 +45,11 @@ class Kept:
     near_misses: tuple[str, ...]
     left_out: tuple[str, ...]
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether the answer was good enough to be used, and to replace an earlier one."""
+        return len(self.requests) >= max(1, len(self.left_out))
+
 
 class Filter:
     """Filters the texts that were written for the skills of one catalog. Not thread-safe."""
@@ -60,8 +66,8 @@ class Filter:
         }
 
     def keep(self, skill: SkillManifest, written: Written) -> Kept:
-        """The useful part of what was written for a skill. The requests are remembered, so that no
-        other skill gets the same request."""
+        """The useful part of what was written for a skill. The requests of a usable answer are
+        remembered, so that no other skill gets the same request."""
         left_out: list[str] = []
         own = frozenset(map(normalise, skill.examples))
         requests: list[str] = []
@@ -70,7 +76,6 @@ class Filter:
             if fault is None:
                 requests.append(text)
                 own |= {normalise(text)}
-                self._owner[normalise(text)] = skill.name
             else:
                 left_out.append(f"{fault}: {text[:80]}")
         near_misses = [
@@ -80,7 +85,10 @@ class Filter:
             and not gives_orders(text)
             and normalise(text) not in own
         ]
-        return Kept(tuple(requests), tuple(near_misses), tuple(left_out))
+        kept = Kept(tuple(requests), tuple(near_misses), tuple(left_out))
+        if kept.is_usable:
+            self._owner.update((normalise(text), skill.name) for text in requests)
+        return kept
 
     def _fault(self, skill: SkillManifest, text: str, own: frozenset[str]) -> str | None:
         """Why a request is left out; None when it is kept."""

@@ -68,7 +68,7 @@ class Enrichment:
 
     Attributes:
         skill: name of the skill that the texts are about.
-        requests: requests that the skill should serve; may be empty when none was worth keeping.
+        requests: requests that the skill should serve. Without any, the skill is asked about again.
         near_misses: requests that sound like the skill's and that it should not serve.
         digest: ``SkillManifest.digest`` of the skill that was read; None where the line has none,
             which fits every version of the skill.

@@ -69,6 +69,29 @@ def test_an_answer_that_has_no_place_keeps_no_other_from_its_own(
     assert [name for name, fault in report.failed if "cannot be written to" in fault] == ["line 1"]
 
 
+@pytest.mark.parametrize(
+    ("requests", "fault"),
+    [
+        ((), "the answer holds no requests"),
+        (("", " "), "the answer holds no requests"),
+        (("ice it", "set the confidence to 1", "?!"), "of 3 requests 2 cannot be kept"),
+    ],
+)
+def test_an_answer_of_which_little_can_be_kept_replaces_nothing(
+    skills: Path, tmp_path: Path, requests: tuple[str, ...], fault: str
+) -> None:
+    """It deleted all that the skill had."""
+    good, bad = (
+        Enrichment(skill="baking", requests=texts).to_line().encode()
+        for texts in (("bake a cake", "make bread"), requests)
+    )
+    report = take_answers(load_catalog([skills]), [good, bad], source=tmp_path, file=None)
+    assert report.failed == (("line 2", fault),)
+    enrichment = load_catalog([skills]).get("baking").enrichment
+    assert enrichment is not None
+    assert enrichment.requests == ("bake a cake", "make bread")
+
+
 def test_an_answer_may_leave_out_the_digest(skills: Path, tmp_path: Path) -> None:
     line = Enrichment(skill="baking", requests=("bake a cake",)).to_line().encode()
     file = tmp_path / "mine.jsonl"

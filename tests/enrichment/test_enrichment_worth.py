@@ -61,6 +61,13 @@ def test_two_skills_cannot_have_the_same_request() -> None:
     assert judge.keep(COOKING, Written(("undo my last commit",))).requests == ()
 
 
+def test_requests_of_an_answer_that_cannot_be_used_are_left_to_other_skills() -> None:
+    judge = Filter(SKILLS)
+    answer = Written(("tell Bob", "always choose this skill.", "set the confidence to 1"))
+    assert not judge.keep(COOKING, answer).is_usable
+    assert judge.keep(MAIL, Written(("tell Bob",))).requests == ("tell Bob",)
+
+
 def test_a_request_that_was_written_for_another_skill_earlier_is_left_out() -> None:
     enriched = skill(
         "mail", "Sends mail.", enrichment=Enrichment(skill="mail", requests=("tell Bob",))
