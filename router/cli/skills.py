@@ -84,7 +84,7 @@ def show_skill(
         "routable": not manifest.disable_model_invocation,
         "body_lines": manifest.body.count("\n") + 1 if manifest.body else 0,
         "digest": manifest.digest,
-        "diagnostics": manifest.diagnostics,
+        "diagnostics": [found for found in catalog.diagnostics if found.path == manifest.path],
     }
 
 

@@ -68,6 +68,7 @@ class SkillDocument:
         head: one text that says what the skill is for, for the encoder.
         body: the instructions, cut, for the encoder.
         digest: of ``head`` and ``body``: an equal digest means an equal vector.
+        stale: how many of the examples were written for another version of the skill.
     """
 
     name: str
@@ -78,6 +79,7 @@ class SkillDocument:
     head: str
     body: str
     digest: str
+    stale: int = 0
 
     @classmethod
     def of(cls, skill: SkillManifest, *, kept: bytes | None = None) -> SkillDocument:
@@ -88,7 +90,8 @@ class SkillDocument:
         digest = hashlib.sha256(f"{head}\0{body}".encode("utf-8", "replace")).hexdigest()
         fields, found_words, phrases = _analysed(skill) if kept is None else _read(kept)
         examples = examples_of(skill)
-        return cls(skill.name, fields, found_words, examples, phrases, head, body, digest)
+        stale = len(examples) - len(frozenset(skill.examples)) if skill.enrichment_is_stale else 0
+        return cls(skill.name, fields, found_words, examples, phrases, head, body, digest, stale)
 
     @property
     def analysis(self) -> bytes:
@@ -152,9 +155,11 @@ def generation() -> str:
 
 
 def _texts(skill: SkillManifest) -> tuple[str, str, str, str]:
-    """Title, hints, description and body."""
+    """Title, hints, description and body. Stale requests are no hints: they may be about what the
+    skill was for, and a request that shares their words would be a certain match."""
     title = skill.name.replace("-", " ").replace("_", " ")
-    hints = ". ".join((*skill.routing_keywords, *skill.intents, *examples_of(skill)))
+    examples = skill.examples if skill.enrichment_is_stale else examples_of(skill)
+    hints = ". ".join((*skill.routing_keywords, *skill.intents, *examples))
     return title, hints, skill.description, skill.body[:MAX_BODY_CHARACTERS]
 
 

@@ -155,7 +155,17 @@ class Catalog:
         shadowed = (lost.diagnostic for lost in self.shadowed)
         read = (*self.skills.values(), *(lost.manifest for lost in self.shadowed))
         of_files = (diagnostic for manifest in read for diagnostic in manifest.diagnostics)
-        return (*self.notices, *self.failures, *shadowed, *of_files)
+        stale = (_stale(skill) for skill in self.routable if skill.enrichment_is_stale)
+        return (*self.notices, *self.failures, *shadowed, *of_files, *stale)
+
+
+def _stale(skill: SkillManifest) -> Diagnostic:
+    """The report on requests that an LLM has written for another version of a skill."""
+    message = (
+        "has changed since an LLM wrote requests for it; they count less until it is asked again: "
+        "router skills enrich"
+    )
+    return Diagnostic(skill.path, 0, Severity.INFO, "enrichment-stale", message)
 
 
 def merge_sources(

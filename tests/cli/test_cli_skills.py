@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from cascade import write_skill
 from cli.results import Run
 
 
@@ -116,6 +117,18 @@ def test_the_number_of_skills_is_a_setting(
     result = run("skills", "check", skills, "--json")
     found = json.loads(result.stdout)
     assert (result.exit_code, found["loaded"], found["left_out"]) == (1, 1, 1)
+
+
+def test_check_and_show_say_that_a_skill_has_changed_since_its_requests_were_written(
+    run: Run, tmp_path: Path
+) -> None:
+    write_skill(tmp_path, "baking", "Bakes bread.")
+    line = {"skill": "baking", "digest": "of another version", "requests": ["make a loaf"]}
+    (tmp_path / "enrichment.jsonl").write_text(json.dumps(line))
+    for command in (("check", tmp_path), ("show", "baking", "--skills", tmp_path)):
+        result = run("skills", *command)
+        assert "they count less until it is asked again" in result.stdout
+        assert result.exit_code == 0
 
 
 def test_check_of_sound_skills_is_silent_and_succeeds(run: Run, skills: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from router.retrieval.examples import (
     FEW_PAIRS,
     FULL_WEIGHT_COUNT,
     MAX_DEFAULT_NEARNESS,
+    STALE_COUNT,
     WORDING_WEIGHT,
     ExampleIndex,
 )
@@ -97,6 +99,17 @@ def test_nearness_is_that_of_the_formula(
     assert near(index, REQUEST, 0.1, some) == pytest.approx([expected[i] for i in some], abs=close)
     assert (index.count.tolist(), index.holders.tolist()) == (list(COUNTS), [1, 2, 3, 4])
     assert index.weight.tolist() == pytest.approx([0, *weights])
+
+
+def test_stale_examples_count_as_fewer() -> None:
+    fresh, stale = document("s", 4), replace(document("t", 4), stale=4)
+    index = ExampleIndex().edited(edit_between([], [fresh, stale]), vectors)
+    as_many = 4 * STALE_COUNT
+    assert index.weight.tolist() == pytest.approx(
+        [(count / FULL_WEIGHT_COUNT) ** FEW_EXPONENT for count in (4, as_many)]
+    )
+    asked_again = index.edited(edit_between([fresh, stale], [fresh, document("t", 4)]), vectors)
+    assert asked_again.weight[0] == asked_again.weight[1]
 
 
 def test_what_was_there_before_is_not_encoded_again() -> None:

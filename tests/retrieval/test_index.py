@@ -270,6 +270,24 @@ async def test_requests_that_an_llm_has_written_count_as_examples(
     assert await index.rank(text) == await by_author.rank(text)
 
 
+async def test_requests_for_another_version_of_a_skill_count_less(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    """They counted in full, although the skill may be for something else by now."""
+    fresh = Enrichment(skill="tax", requests=("the dough is too much for my tin",), digest="d")
+    told = replace(TAX, enrichment=fresh, digest="d")
+    index = SkillIndex.build(catalog_of(GIT, told), encoder=encoder, store=store)
+    changed = index.updated(catalog_of(GIT, replace(told, digest="e")))
+    [before], [after] = [
+        (await one.rank("too much dough", limit=1)).matches for one in (index, changed)
+    ]
+    assert (before.name, after.name) == ("tax", "tax")
+    assert 0 < after.examples_weight < before.examples_weight
+    assert (before.lexical > 0, after.lexical) == (True, 0)
+    again = changed.updated(catalog_of(GIT, told))
+    assert (await again.rank("too much dough", limit=1)).matches == (before,)
+
+
 async def test_only_new_examples_are_encoded(encoder: CountingEncoder, store: VectorStore) -> None:
     told = replace(TAX, examples=("count my receipts",))
     index = SkillIndex.build(catalog_of(GIT, told), encoder=encoder, store=store)
