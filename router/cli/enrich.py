@@ -74,7 +74,8 @@ def show_enriched(found: Enriched) -> None:
     tokens = f"{about}{found.input_tokens:,} tokens in and {found.output_tokens:,} out{cost}"
     if isinstance(found, EnrichmentPlan):
         calls = output.counted(len(found.skills), "call")
-        typer.echo(f"{calls}, {tokens}; {_skills(found.skipped)} up to date")
+        most = "" if found.most is None else f", at most {found.most:.2f}"
+        typer.echo(f"{calls}, {tokens}{most}; {_skills(found.skipped)} up to date")
         for name in found.skills:
             typer.echo(output.plain(name))
         return

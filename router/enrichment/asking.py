@@ -2,17 +2,19 @@
 
 Only skills without an enrichment, or whose file has changed since, are asked about. Each worker
 writes an answer to the disk before it asks about its next skill. When a provider says how long to
-wait, every worker waits. After a few failures in a row the run ends: then the key, the address or
-the model is wrong, and further questions would only cost money.
+wait, every worker waits; then one of them asks, and with each answer one more may. After a few
+failures in a row the run ends: then the key, the address or the model is wrong, and further
+questions would only cost money.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -23,7 +25,7 @@ from router.enrichment.worth import Filter
 from router.errors import LLMAnswerError, LLMError, LLMUnavailable
 from router.events import Events
 from router.llm.calls import timed_call
-from router.llm.protocol import ChatModel, Completion, Price, Prompt
+from router.llm.protocol import MAX_ANSWER_TOKENS, ChatModel, Completion, Price, Prompt
 from router.skills.catalog import Catalog
 from router.skills.changes import CatalogChange
 from router.skills.enrichment import Enrichment
@@ -42,6 +44,9 @@ TRIES: Final = 4
 """How often a skill is asked about while the provider is unavailable or gives answers that cannot
 be used."""
 FAILURES_IN_A_ROW: Final = 5
+PAUSES: Final = 20
+"""How many pauses that a provider asks for cost a skill no try. One that is asked too often for its
+limit is no reason to leave a skill out."""
 LONGEST_WAIT_SECONDS: Final = 300.0
 """A provider that wants a longer pause ends the run; the next run goes on from there."""
 
@@ -56,6 +61,8 @@ class EnrichmentPlan:
         input_tokens: of all questions together, estimated.
         output_tokens: of all answers together, estimated.
         cost: in dollars, estimated; None if no price is given.
+        most: the dollars that asking each skill once can cost at most, if all answers are as long
+            as a call allows; None if no price is given.
     """
 
     skills: tuple[str, ...]
@@ -63,6 +70,7 @@ class EnrichmentPlan:
     input_tokens: int
     output_tokens: int
     cost: float | None = None
+    most: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +125,8 @@ def plan_of(
     """The plan of a run; nothing is asked."""
     names = None if names is None else list(names)
     skills = to_ask(catalog, names)
-    input_tokens = sum(_tokens(question_of(skill)) for skill in skills)
+    prompts = [question_of(skill) for skill in skills]
+    input_tokens = sum(map(_tokens, prompts))
     output_tokens = len(skills) * ANSWER_TOKENS
     return EnrichmentPlan(
         tuple(skill.name for skill in skills),
@@ -125,6 +134,7 @@ def plan_of(
         input_tokens,
         output_tokens,
         None if price is None else price.of(input_tokens, output_tokens),
+        None if price is None else sum(_most(prompt, price) for prompt in prompts),
     )
 
 
@@ -132,34 +142,43 @@ def _tokens(prompt: Prompt) -> int:
     return (len(prompt.system) + len(prompt.user)) // CHARACTERS_PER_TOKEN + 1
 
 
+def _most(prompt: Prompt, price: Price) -> float:
+    """The dollars that a call can cost at most: no tokenizer makes more tokens than there are
+    bytes."""
+    text = prompt.system + prompt.user + json.dumps(prompt.schema)
+    return price.of(len(text.encode("utf-8", "replace")), MAX_ANSWER_TOKENS)
+
+
 @dataclass(slots=True)
 class _Account:
-    """The tokens that were used, and the dollars that are reserved for calls under way."""
+    """The tokens that were used, and the dollars that calls under way can cost at most."""
 
     price: Price | None
     max_cost: float | None
     input_tokens: int = 0
     output_tokens: int = 0
-    reserved: float = 0.0
+    reserved: list[float] = field(default_factory=list)
 
     @property
     def cost(self) -> float | None:
         return None if self.price is None else self.price.of(self.input_tokens, self.output_tokens)
 
-    def reserve(self, prompt: Prompt) -> float | None:
-        """Reserve the dollars that a call may cost; None if the budget is too small for it."""
-        if self.price is None or self.max_cost is None:
-            return 0.0
-        needed = self.price.of(_tokens(prompt), ANSWER_TOKENS)
-        if not (self.cost or 0.0) + self.reserved + needed <= self.max_cost:  # nor where it is NaN
-            return None
-        self.reserved += needed
-        return needed
+    def most(self, prompt: Prompt) -> float:
+        """The dollars that a call can cost at most. What an answer usually costs would not keep the
+        budget: a model that thinks takes several times as much."""
+        return 0.0 if self.price is None else _most(prompt, self.price)
+
+    def has(self, dollars: float) -> bool:
+        """Whether the budget is large enough for so much more than what was used."""
+        # Neither where it is NaN.
+        return self.max_cost is None or (self.cost or 0.0) + dollars <= self.max_cost
 
     def spend(self, prompt: Prompt, done: Completion | None) -> None:
-        """Count the tokens of a call. They are estimated if the provider did not count them, or if
-        the answer was cut."""
-        read, written = (done.input_tokens, done.output_tokens) if done else (None, ANSWER_TOKENS)
+        """Count the tokens of a call. They are estimated if the provider did not count them. If
+        there was no whole answer, it may have been cut, and is counted as the longest."""
+        read, written = (
+            (done.input_tokens, done.output_tokens) if done else (None, MAX_ANSWER_TOKENS)
+        )
         self.input_tokens += read or _tokens(prompt)
         self.output_tokens += written or len(done.text if done else "") // CHARACTERS_PER_TOKEN
 
@@ -270,7 +289,7 @@ class Asker:
         self._catalog = catalog
         self._file = file
         self._account = _Account(price, max_cost)
-        self._concurrency = concurrency
+        self._concurrency = self._allowed = concurrency
         self._progress = progress
         self._events = events
         self._clock = clock
@@ -281,6 +300,7 @@ class Asker:
         self._failures = 0
         self._has_warned = False
         self._resume_at = 0.0
+        self._call_ended = asyncio.Event()
         self._ended = ""
 
     async def run(self, skills: Sequence[SkillManifest]) -> EnrichmentReport:
@@ -336,16 +356,12 @@ class Asker:
             LLMError: there is no usable one.
             StoreError: it cannot be written.
         """
-        prompt, tries = question_of(skill), 0
-        while True:
-            await self._wait()
-            if self._ended:
-                return False
-            account, done = self._account, None
-            reserved = account.reserve(prompt)
-            if reserved is None:
-                self._ended = f"the budget of {account.max_cost:g} dollars is used up"
-                return False
+        prompt, account = question_of(skill), self._account
+        most = account.most(prompt)
+        tries = pauses = 0
+        while await self._may_ask(most):
+            account.reserved.append(most)
+            done = None
             try:
                 done = await timed_call(
                     self._model,
@@ -358,6 +374,7 @@ class Asker:
                 account.spend(prompt, done)
                 written = parse_written(done.text, provider=self._model.provider)
                 record.keep(skill, written, model=self._model.model, written_at=self._now())
+                self._allowed = min(self._allowed + 1, self._concurrency)
                 return True
             except UnusableAnswer as error:
                 fault: LLMError = LLMAnswerError(self._model.provider, str(error))
@@ -366,23 +383,43 @@ class Asker:
                 if done is None and isinstance(error, LLMAnswerError):
                     account.spend(prompt, None)
             finally:
-                account.reserved -= reserved
-            tries += 1
+                account.reserved.remove(most)
+                self._call_ended.set()
+                self._call_ended = asyncio.Event()
+            if isinstance(fault, LLMUnavailable):
+                pause = fault.retry_after or 2.0**tries
+                if pause > LONGEST_WAIT_SECONDS:
+                    self._ended = f"the provider wants a pause of {pause:,.0f} s"
+                    return False
+                self._resume_at = max(self._resume_at, self._clock() + pause)
+                self._allowed = 1
+            if isinstance(fault, LLMUnavailable) and fault.retry_after and pauses < PAUSES:
+                pauses += 1
+            else:
+                tries += 1
             if tries == TRIES:
                 raise fault
             if not self._has_warned:  # the report names all that fail for good
                 self._has_warned = True
                 _log.warning("enrichment: %s; asking again", fault)
-            if isinstance(fault, LLMUnavailable):
-                pause = fault.retry_after or 2.0 ** (tries - 1)
-                if pause > LONGEST_WAIT_SECONDS:
-                    self._ended = f"the provider wants a pause of {pause:,.0f} s"
-                    return False
-                self._resume_at = max(self._resume_at, self._clock() + pause)
+        return False
 
-    async def _wait(self) -> None:
-        while not self._ended and (left := self._resume_at - self._clock()) > 0:
-            await self._sleep(left)
+    async def _may_ask(self, most: float) -> bool:
+        """Wait until a call that costs ``most`` dollars at most may be made. False when the run has
+        ended, or when the budget is too small for the call."""
+        while not self._ended:
+            account = self._account
+            if not account.has(most):
+                self._ended = f"the budget of {account.max_cost:g} dollars allows no further call"
+            elif (left := self._resume_at - self._clock()) > 0:
+                await self._sleep(left)
+            elif len(account.reserved) >= self._allowed or not account.has(
+                sum(account.reserved) + most
+            ):
+                await self._call_ended.wait()
+            else:
+                return True
+        return False
 
 
 class EnrichOnSave:

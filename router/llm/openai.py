@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from router.bounded.replies import RefusedReply, refusal_in, reply_bounds
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
-from router.llm.protocol import Completion, OutputMode, Prompt, Token
+from router.llm.protocol import MAX_ANSWER_TOKENS, Completion, OutputMode, Prompt, Token
 from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _PROVIDER: Final = "openai"
 _SECRET_CHARACTERS: Final = 8
 """A key of as many characters is no word that happens to stand in a message."""
-_MAX_ANSWER_TOKENS: Final = 4096  # an answer takes 200; what a model thinks before it counts too
 
 # What may be given up, in this order when a server does not say what it minds, with the words by
 # which servers name it. ``json_object`` is asked for only once ``json_schema`` was refused.
@@ -191,7 +190,7 @@ def _arguments(model: str, prompt: Prompt, refused: tuple[str, ...]) -> dict[str
             {"role": "system", "content": prompt.system},
             {"role": "user", "content": prompt.user},
         ],
-        limit: _MAX_ANSWER_TOKENS,
+        limit: MAX_ANSWER_TOKENS,
     }
     if "temperature" not in refused:
         arguments["temperature"] = 0

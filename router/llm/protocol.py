@@ -11,9 +11,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from router.numeric import finite
+
+MAX_ANSWER_TOKENS: Final = 4096
+"""The longest answer that a call may allow. Most have some hundred tokens, but what a model thinks
+before counts too."""
 
 
 class OutputMode(StrEnum):
@@ -126,7 +130,8 @@ class ChatModel(Protocol):
         """The model's name, as the provider knows it."""
 
     async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
-        """Call the model once, without retries. ``timeout_seconds`` is for the whole call.
+        """Call the model once, without retries, for an answer of at most ``MAX_ANSWER_TOKENS``.
+        ``timeout_seconds`` is for the whole call.
 
         Raises:
             LLMUnavailable: no connection, no answer in time, 429 or 5xx.

@@ -56,6 +56,7 @@ def test_a_dry_run_asks_nothing(run: Run, own: Path, server: OpenAIServer) -> No
     assert plan["cost"] == pytest.approx((0.4 * tokens[0] + 1.6 * tokens[1]) / 1e6)
     words = run("skills", "enrich", "--skills", own, "--dry-run", "--price", "0.4/1.6").stdout
     assert words.startswith(f"2 calls, about {tokens[0]:,} tokens in and {tokens[1]:,} out, about ")
+    assert f", about {plan['cost']:.2f} dollars, at most {plan['most']:.2f}; " in words
 
 
 def test_skills_that_are_left_are_said_and_exit_with_1(

@@ -15,11 +15,27 @@ from servers.ollama_server import OllamaServer, chat
 from servers.openai_server import OpenAIServer, completion, error
 
 from router import ConfigurationError, SemanticRouter
-from router.enrichment.asking import FAILURES_IN_A_ROW, Asker, plan_of, to_ask
+from router.enrichment.asking import (
+    ANSWER_TOKENS,
+    FAILURES_IN_A_ROW,
+    PAUSES,
+    TRIES,
+    Asker,
+    plan_of,
+    to_ask,
+)
+from router.errors import LLMUnavailable
 from router.events import Event, Events, LLMCalled
 from router.llm.ollama import OllamaModel
 from router.llm.openai import OpenAIModel
-from router.llm.protocol import ChatModel, Price
+from router.llm.protocol import (
+    MAX_ANSWER_TOKENS,
+    ChatModel,
+    Completion,
+    OutputMode,
+    Price,
+    Prompt,
+)
 from router.skills.catalog import Catalog, load_catalog
 from router.skills.enrichment import ENRICHMENT_FILE, Enrichment, read_enrichment
 
@@ -181,6 +197,49 @@ async def test_a_pause_that_the_provider_wants_is_kept_by_all(
     assert clock.seconds == 40
 
 
+class Limited:
+    """A model that answers once in two seconds, and asks for a pause otherwise."""
+
+    provider, model = "test", "test-model"
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.free_at = 0.0
+        self.refused = 0
+
+    async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
+        if self.clock() < self.free_at:
+            self.refused += 1
+            raise LLMUnavailable(self.provider, "429", 2.0)
+        self.free_at = self.clock() + 2.0
+        name = str(json.loads(prompt.user)["skill"]["name"])
+        return Completion(answer_for(name), OutputMode.JSON_SCHEMA)
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+async def test_a_limit_of_the_provider_leaves_no_skill_out(tmp_path: Path) -> None:
+    """Each pause that it had asked for counted as a try, and all workers woke to ask at once."""
+    for name in NAMES:
+        write_skill(tmp_path, name, f"Helps with {name}.")
+    catalog, clock = load_catalog([tmp_path]), Clock()
+    model = Limited(clock)
+    report = await asker(model, catalog, clock, concurrency=4).run(to_ask(catalog))
+    assert (report.written, report.failed) == (NAMES, ())
+    assert model.refused <= 2 * len(NAMES)
+
+
+async def test_a_provider_that_asks_for_a_pause_each_time_is_given_up(
+    skills: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.always = error(429, "slow down", headers={"retry-after": "1"})
+    catalog = load_catalog([skills])
+    report = await asker(model_of(openai_server), catalog).run(to_ask(catalog, ["baking"]))
+    assert [name for name, _ in report.failed] == ["baking"]
+    assert len(openai_server.requests) == PAUSES + TRIES
+
+
 async def test_a_pause_that_is_too_long_ends_the_run_and_the_next_one_goes_on(
     skills: Path, writer: Writer
 ) -> None:
@@ -252,17 +311,46 @@ async def test_failures_in_a_row_end_the_run(tmp_path: Path, openai_server: Open
     assert report.ended.startswith("5 questions in a row failed; last: openai: 401")
 
 
-async def test_a_budget_is_never_overrun(skills: Path, writer: Writer) -> None:
-    catalog = load_catalog([skills])
-    price = Price(1.0, 10.0)
-    one = plan_of(catalog, ["baking"], price=price).cost
-    assert one is not None
-    report = await asker(
-        model_of(writer), catalog, price=price, max_cost=1.2 * one, concurrency=3
-    ).run(to_ask(catalog))
+class Thinker:
+    """A model whose answers take as many tokens as a call allows, because it thinks before."""
+
+    provider, model = "test", "test-model"
+
+    async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
+        name = str(json.loads(prompt.user)["skill"]["name"])
+        return Completion(
+            answer_for(name),
+            OutputMode.JSON_SCHEMA,
+            input_tokens=500,
+            output_tokens=MAX_ANSWER_TOKENS,
+        )
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_a_budget_is_never_overrun(skills: Path, concurrency: int) -> None:
+    """What an answer usually takes was held against it, and 8.60 of 2 dollars were spent."""
+    catalog, price = load_catalog([skills]), Price(1.0, 10.0)
+    most = plan_of(catalog, ["baking"], price=price).most
+    assert most is not None
+    asking = asker(Thinker(), catalog, price=price, max_cost=1.5 * most, concurrency=concurrency)
+    report = await asking.run(to_ask(catalog))
     assert (report.written, report.left) == (("baking",), ("gardening", "knitting"))
-    assert report.cost == pytest.approx(price.of(120, 40))
+    assert report.cost == pytest.approx(price.of(500, MAX_ANSWER_TOKENS))
     assert "the budget of" in report.ended
+
+
+async def test_a_budget_for_one_call_at_a_time_is_enough_for_many_that_cost_little(
+    skills: Path, writer: Writer
+) -> None:
+    catalog, price = load_catalog([skills]), Price(1.0, 10.0)
+    most = plan_of(catalog, ["baking"], price=price).most
+    assert most is not None
+    asking = asker(model_of(writer), catalog, price=price, max_cost=1.5 * most, concurrency=3)
+    report = await asking.run(to_ask(catalog))
+    assert (report.written, report.ended) == (NAMES[:3], "")
 
 
 @pytest.mark.parametrize("cut", [False, True])
@@ -274,12 +362,13 @@ async def test_a_question_that_is_asked_again_is_paid_from_the_same_budget(
     openai_server.always = completion("sorry", finish_reason="length" if cut else "stop")
     catalog = load_catalog([skills])
     price = Price(1.0, 10.0)
-    one = plan_of(catalog, ["baking"], price=price).cost
-    assert one is not None
-    asking = asker(model_of(openai_server), catalog, price=price, max_cost=1.05 * one)
+    most = plan_of(catalog, ["baking"], price=price).most
+    assert most is not None
+    budget = 1.05 * most if cut else most + 1.5 * price.of(120, 40)
+    asking = asker(model_of(openai_server), catalog, price=price, max_cost=budget)
     report = await asking.run(to_ask(catalog, ["baking"]))
-    assert report.cost is not None and report.cost <= 1.05 * one
-    assert len(openai_server.requests) == 1
+    assert report.cost is not None and report.cost <= budget
+    assert len(openai_server.requests) == (1 if cut else 2)
     assert (report.left, "the budget of" in report.ended) == (("baking",), True)
 
 
@@ -296,7 +385,10 @@ def test_a_plan_counts_calls_tokens_and_cost(skills: Path) -> None:
     assert (plan.skills, plan.skipped) == (NAMES[:3], 0)
     assert plan.input_tokens > 3 * 200
     assert plan.cost == pytest.approx((plan.input_tokens + 2 * plan.output_tokens) / 1e6)
-    assert plan_of(catalog, ["baking"]).cost is None
+    assert plan.most is not None and plan.cost is not None
+    assert plan.most > plan.cost + 2 * 3 * (MAX_ANSWER_TOKENS - ANSWER_TOKENS) / 1e6
+    unpriced = plan_of(catalog, ["baking"])
+    assert (unpriced.cost, unpriced.most) == (None, None)
 
 
 async def test_what_was_answered_before_the_run_was_cancelled_is_kept(
