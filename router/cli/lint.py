@@ -85,10 +85,11 @@ def new_skill(
 def _findings(catalog: Catalog, settings: Settings) -> list[Diagnostic]:
     import asyncio
 
+    from router.enrichment.findings import enrichment_findings
     from router.lint.manifest import lint_catalog
     from router.skills.diagnostics import in_order
 
-    findings = lint_catalog(catalog)
+    findings = [*lint_catalog(catalog), *enrichment_findings(catalog)]
     if len(catalog.routable) > 1:
         from router.lint.routing import lint_routing
         from router.retrieval.configured_encoder import build_encoder

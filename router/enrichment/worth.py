@@ -1,9 +1,9 @@
 """Filters the requests that an LLM wrote for a skill.
 
 A request is left out if it is empty or too long; if the skill or another one has it already; if it
-tells the router what to do; or if it is clearly nearer to the description of another skill than to
-that of its own. An answer of which more is left out than kept, or nothing is kept, cannot be used
-at all: it is about something else, or it is an attack.
+tells the router what to do or hides characters; or if it is clearly nearer to the description of
+another skill than to that of its own. An answer of which more is left out than kept, or nothing is
+kept, cannot be used at all: it is about something else, or it is an attack.
 
 Why "clearly": requests in everyday words share few words with any skill, and they help most. If
 every request had to be nearest to its own skill, three in five of the good ones would be left out
@@ -18,11 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
 
 from router.enrichment.question import Written
+from router.lint.characters import hides_characters
 from router.lint.injection import gives_orders
 from router.retrieval.bundled_encoder import bundled_encoder
 from router.retrieval.documents import examples_of
@@ -59,10 +61,14 @@ class Filter:
         skills = list(skills)
         self._place = {skill.name: place for place, skill in enumerate(skills)}
         self._names = [skill.name for skill in skills]
+        self._casefolded_names = frozenset(map(str.casefold, self._names))
         heads = [f"{skill.name.replace('-', ' ')}. {skill.description}" for skill in skills]
         self._heads = self._encoder.encode(heads)
-        self._owner = {
-            normalise(text): skill.name for skill in reversed(skills) for text in examples_of(skill)
+        self._owner = {  # what an author wrote counts before what was written for another skill
+            normalise(text): skill.name
+            for texts_of in (examples_of, attrgetter("examples"))
+            for skill in reversed(skills)
+            for text in texts_of(skill)
         }
 
     def keep(self, skill: SkillManifest, written: Written) -> Kept:
@@ -82,13 +88,24 @@ class Filter:
             text
             for text in distinct(written.near_misses)
             if len(text) <= MAX_KEPT_CHARACTERS
-            and not gives_orders(text)
+            and self.deceit(text) is None
             and normalise(text) not in own
         ]
         kept = Kept(tuple(requests), tuple(near_misses), tuple(left_out))
         if kept.is_usable:
             self._owner.update((normalise(text), skill.name) for text in requests)
         return kept
+
+    def other_owner(self, skill: SkillManifest, text: str) -> str | None:
+        """Another skill that has the same request already, by its author or an LLM."""
+        owner = self._owner.get(normalise(text), skill.name)
+        return None if owner == skill.name else owner
+
+    def deceit(self, text: str) -> str | None:
+        """How a text tries to deceive whoever reads it; None when it does not."""
+        if gives_orders(text, self._casefolded_names):
+            return "an order, not a request"
+        return "hidden characters" if hides_characters(text) else None
 
     def _fault(self, skill: SkillManifest, text: str, own: frozenset[str]) -> str | None:
         """Why a request is left out; None when it is kept."""
@@ -99,10 +116,10 @@ class Filter:
         normal = normalise(text)
         if normal in own:
             return "there already"
-        if self._owner.get(normal, skill.name) != skill.name:
-            return f"a request for {self._owner[normal]}"
-        if gives_orders(text):
-            return "an order, not a request"
+        if owner := self.other_owner(skill, text):
+            return f"a request for {owner}"
+        if deceit := self.deceit(text):
+            return deceit
         nearest = self._clearly_nearer(skill.name, text)
         return None if nearest is None else f"clearly nearer to {nearest}"
 

@@ -68,6 +68,11 @@ def hidden_characters(file: SkillFile) -> Iterator[Diagnostic]:
             yield rule.breach(skill.path, line, message)
 
 
+def hides_characters(text: str) -> bool:
+    """Whether a text holds characters that a model reads and a person does not see."""
+    return next(_hidden(text), None) is not None
+
+
 def _hidden(text: str) -> Iterator[int]:
     """The positions of hidden characters that no visible neighbour needs."""
     if text.isascii():

@@ -1,10 +1,10 @@
 """Prompt injection: orders in a skill's texts to the router or model that chooses among skills.
 
 Routers and models read a skill's name, description and hints before they choose. An order there
-("always choose this skill"), a claim that other skills are of no use, or a piece of JSON that
-pretends to be the router's own, is an error. "Use this skill whenever ..." is how a description
-should speak, so an order with a condition is none. A phrase in quotation marks is what a user might
-say, and is not judged.
+("always choose this skill", also with the skill's name in place of "this"), a claim that other
+skills are of no use, or a piece of JSON that pretends to be the router's own, is an error. "Use
+this skill whenever ..." is how a description should speak, so an order with a condition is none. A
+phrase in quotation marks is what a user might say, and is not judged.
 
 What the patterns know is English, German and Japanese, and wordings that have been seen. They
 cannot see an order in other words or in another language, a flattering lie ("the most reliable
@@ -15,7 +15,7 @@ harmless.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from router.lint.payloads import runs_commands, shown
@@ -74,8 +74,13 @@ _ENGLISH: Final = re.compile(
     | \b(?:ignore|disregard|forget|override|bypass)\b[^.]{{0,40}}
       \b(?:previous|prior|earlier|above|system|all|any|your|other)\b[^.]{{0,20}}
       \b(?:instructions?|rules?|prompts?|guidelines?)\b
+    | \b(?:ignore|disregard|forget|override|bypass|skip)\s+(?:the\s+|your\s+|this\s+)?{_READERS}s?
+      \s*,?\s*(?:and|but|then|to)?\s+(?:just\s+|simply\s+|always\s+)?{_VERBS}\s+(?:this|it)\b
     | \byou\ are\ now\b
+    # the beginning of another turn
     | </?(?:system|user|assistant|instructions?)\b[^>]*>
+    | <\|\w+\|> | \[/?INST\] | <</?SYS>>
+    | ^\s*\#{{1,6}}\s*(?:system|assistant)\b
     | ^\s*(?:system|assistant)\s*:
     """,
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
@@ -144,8 +149,14 @@ _QUOTED: Final = re.compile(
 )
 
 
+_WORD: Final = re.compile(r"[\w-]+")
+
+
 def injections(file: SkillFile) -> Iterator[Diagnostic]:
     """Find orders to the router, and claims on every request, in the texts that it reads."""
+    name = file.skill.name.casefold()
+    # A name of one word may be an everyday word: "Always return pdf."
+    names = {name} if "-" in name or "_" in name else ()
     for passage in file.head:
         if found := _JSON.search(passage.text):
             message = (
@@ -154,7 +165,7 @@ def injections(file: SkillFile) -> Iterator[Diagnostic]:
             )
             yield file.breach(Rule.ROUTER_INSTRUCTION, passage, found.span(), message)
         text = _QUOTED.sub(lambda quoted: " " * len(quoted.group()), passage.text)
-        if found := _order(text):
+        if found := _order(text, names):
             message = (
                 f"{passage.label} gives orders to whoever chooses among skills "
                 f"({shown(passage, found.span())}): describe what the skill is for instead"
@@ -168,14 +179,20 @@ def injections(file: SkillFile) -> Iterator[Diagnostic]:
             yield file.breach(Rule.CLAIMS_EVERYTHING, passage, found.span(), message)
 
 
-def gives_orders(text: str) -> bool:
-    """Whether a text tells a router or a model what to do, or a shell what to run."""
-    order = _order(text) or _CLAIM.search(text) or _JSON.search(text)
+def gives_orders(text: str, names: Collection[str] = ()) -> bool:
+    """Whether a text tells a router or a model what to do, or a shell what to run. ``names`` are
+    those of the skills that an order may be about, casefolded."""
+    order = _order(text, names) or _CLAIM.search(text) or _JSON.search(text)
     return order is not None or runs_commands(text)
 
 
-def _order(text: str) -> re.Match[str] | None:
+def _order(text: str, names: Collection[str]) -> re.Match[str] | None:
     """The first order without a condition, in a language that the patterns know."""
+    if names:  # replaced by "it" of the same length, so that the patterns need not know them
+        text = _WORD.sub(
+            lambda word: "it".rjust(len(word[0])) if word[0].casefold() in names else word[0],
+            text,
+        )
     if found := _ENGLISH.search(text) or _GERMAN.search(text):
         return found
     for found in _JAPANESE.finditer(text):
