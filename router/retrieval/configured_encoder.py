@@ -23,15 +23,18 @@ def build_encoder(settings: Settings) -> Encoder:
     """The encoder that the settings name.
 
     Raises:
-        ConfigurationError: the chosen kind needs a model and none is named, or it is a plug-in
-            that cannot be used.
+        ConfigurationError: the chosen kind needs a model and none is named, or has one of its own
+            and one is named, or it is a plug-in that cannot be used.
         EncoderError: the encoder cannot be loaded.
     """
     kind, model = settings.encoder.kind, settings.encoder.model
-    if kind == "bundled":
-        return bundled_encoder()
-    if kind == "minilm":
-        return minilm()
+    if kind in ("bundled", "minilm"):
+        if model is not None:
+            raise ConfigurationError(
+                f"setting encoder.model: kind {kind!r} has a model of its own; take {model!r} out, "
+                "or set encoder.kind to the kind that runs it, such as onnx"
+            )
+        return bundled_encoder() if kind == "bundled" else minilm()
     from router.settings.settings import (
         ENCODER_KINDS,  # ``router memory classify`` needs no settings
     )

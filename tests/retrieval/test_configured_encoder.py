@@ -27,6 +27,13 @@ def test_a_kind_that_needs_a_model_says_so(kind: str) -> None:
         build_encoder(Settings(encoder={"kind": kind}))
 
 
+@pytest.mark.parametrize("kind", ["bundled", "minilm"])
+def test_a_kind_with_a_model_of_its_own_takes_no_other(kind: str) -> None:
+    """The name was ignored, and another model than the one that was named encoded."""
+    with pytest.raises(ConfigurationError, match=f"kind '{kind}' has a model of its own"):
+        build_encoder(Settings(encoder={"kind": kind, "model": "foo"}))
+
+
 def test_remote_encoders_use_the_addresses_of_the_llm_settings(
     openai_server: OpenAIServer, ollama_server: OllamaServer
 ) -> None:
