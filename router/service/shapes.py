@@ -285,6 +285,7 @@ class Enriched(FromAttributes):
         description="Skills whose question failed, with the reason."
     )
     left: list[str] = Field(description="Skills that are still to be asked about.")
+    planned: list[str] = Field([], description="Of `dry_run`: skills that would be asked about.")
     input_tokens: int
     output_tokens: int
     ended: str = Field(description="Why it ended early; empty when it did not.")

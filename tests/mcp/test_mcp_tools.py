@@ -195,11 +195,13 @@ async def test_skills_are_enriched_after_a_look_at_what_it_takes(
     async with SemanticRouter(settings, roots=[skills], encoder=encoder) as router:
         server = SkillServer(router)
         planned = (await call(server, "enrich_skills", dry_run=True)).structured_content
-        assert (planned["left"], planned["written"]) == (["git", "testing"], [])
+        assert planned["planned"] == ["git", "testing"]
+        assert (planned["left"], planned["written"]) == ([], [])
         assert planned["input_tokens"] > 0
         assert openai_server.requests == []
         done = (await call(server, "enrich_skills", skills=["git"])).structured_content
         assert (done["written"], done["requests"], done["left"]) == (["git"], 1, [])
+        assert done["planned"] == []
         enrichment = router.catalog.get("git").enrichment
     assert enrichment is not None
     assert enrichment.requests == ("stash my work for later",)
