@@ -185,10 +185,19 @@ async def _ask(
         try:
             return await asker.run(skills)
         except asyncio.CancelledError:
-            output.warn("what was answered is kept, and the next run goes on from there")
+            output.warn(_interrupted(asker.report_so_far))
             raise
         finally:
             await models[0].aclose()
+
+
+def _interrupted(so_far: EnrichmentReport | None) -> str:
+    kept = "nothing was written"
+    if so_far is not None and so_far.written:
+        requests = output.counted(so_far.requests, "request")
+        skills = output.counted(len(so_far.written), "skill")
+        kept = f"{requests} for {skills} are written to {', '.join(map(str, so_far.files))}"
+    return f"{kept}; answers that were under way are lost, and the next run goes on from there"
 
 
 def _import(catalog: Catalog, file: Path, settings: Settings) -> EnrichmentReport:

@@ -295,6 +295,7 @@ class Asker:
         self._clock = clock
         self._now = now
         self._sleep = sleep
+        self._record: RunRecord | None = None
         self._waiting: list[SkillManifest] = []
         self._unasked: list[str] = []
         self._failures = 0
@@ -311,6 +312,7 @@ class Asker:
             StoreError: a file cannot be written.
         """
         record = await asyncio.to_thread(RunRecord, self._catalog, self._file)
+        self._record = record
         for skill in skills:
             record.place_of(skill)
         self._waiting = list(reversed(skills))
@@ -323,6 +325,14 @@ class Asker:
         finally:
             record.drop_replaced()
         record.failed.sort()
+        return self._report(record)
+
+    @property
+    def report_so_far(self) -> EnrichmentReport | None:
+        """How the run has gone until now, also when it was cancelled; None before it has begun."""
+        return None if self._record is None else self._report(self._record)
+
+    def _report(self, record: RunRecord) -> EnrichmentReport:
         return replace(
             record.report({*self._unasked, *(skill.name for skill in self._waiting)}),
             input_tokens=self._account.input_tokens,
