@@ -18,7 +18,7 @@ from router.enrichment.question import Written, question_of
 from router.errors import ConfigurationError, UnknownSkill
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Report
-from router.skills.enrichment import parse_line
+from router.skills.enrichment import Enrichment, parse_line
 
 
 def questions(catalog: Catalog, names: Iterable[str] | None = None) -> Iterator[str]:
@@ -33,6 +33,16 @@ def questions(catalog: Catalog, names: Iterable[str] | None = None) -> Iterator[
             "schema": prompt.schema,
         }
         yield json.dumps(question, ensure_ascii=False) + "\n"
+
+
+def _is_older(answer: Enrichment, present: Enrichment | None) -> bool:
+    """Whether an answer says that it was written before what the skill has."""
+    return (
+        present is not None
+        and present.written_at is not None
+        and answer.written_at is not None
+        and answer.written_at < present.written_at
+    )
 
 
 LINE: Final = "line "
@@ -68,6 +78,8 @@ def take_answers(
                 raise ValueError("the skill is not offered for routing")
             if answer.digest is not None and answer.digest != skill.digest:
                 raise ValueError("the skill has changed since the question was written")
+            if answer.digest is None and _is_older(answer, skill.enrichment):
+                raise ValueError("the skill has requests that were written later")
             record.keep(
                 skill,
                 Written(answer.requests, answer.near_misses),

@@ -23,7 +23,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
@@ -73,7 +73,7 @@ class Enrichment:
         digest: ``SkillManifest.digest`` of the skill that was read; None where the line has none,
             which fits every version of the skill.
         model: who wrote the texts.
-        written_at: when.
+        written_at: when; with a time zone, which is UTC where the line names none.
         fingerprint: 16 hex digits, equal for equal ``requests``, ``near_misses`` and ``digest``.
     """
 
@@ -191,8 +191,9 @@ def _requests(key: str, given: list[str] | None, number: int, report: Report) ->
 
 def _time(text: str | None, number: int, report: Report) -> datetime | None:
     try:
-        return datetime.fromisoformat(text) if text else None
+        found = datetime.fromisoformat(text) if text else None
     except ValueError:
         message = f'"written_at" is no ISO 8601 time: {short(text or "")}'
         report.info(number, "enrichment-line", message)
         return None
+    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found

@@ -92,6 +92,29 @@ def test_an_answer_of_which_little_can_be_kept_replaces_nothing(
     assert enrichment.requests == ("bake a cake", "make bread")
 
 
+@pytest.mark.parametrize(
+    ("written_at", "has_digest", "is_refused"),
+    [
+        ("2026-11-21T09:00:00+00:00", False, True),
+        ("2026-11-23", False, False),
+        ("2026-11-21T09:00:00+00:00", True, False),
+    ],
+)
+def test_an_answer_without_a_digest_replaces_nothing_that_was_written_later(
+    skills: Path, tmp_path: Path, written_at: str, has_digest: bool, is_refused: bool
+) -> None:
+    digest = load_catalog([skills]).get("baking").digest
+    present = {"skill": "baking", "digest": digest, "requests": ["bake a cake"]}
+    (skills / ENRICHMENT_FILE).write_text(json.dumps(present | {"written_at": "2026-11-22T09:00"}))
+    answer = {"skill": "baking", "requests": ["ice it"], "written_at": written_at}
+    if has_digest:
+        answer["digest"] = digest
+    line = json.dumps(answer).encode()
+    report = take_answers(load_catalog([skills]), [line], source=tmp_path, file=None)
+    fault = ("line 1", "the skill has requests that were written later")
+    assert report.failed == ((fault,) if is_refused else ())
+
+
 def test_an_answer_may_leave_out_the_digest(skills: Path, tmp_path: Path) -> None:
     line = Enrichment(skill="baking", requests=("bake a cake",)).to_line().encode()
     file = tmp_path / "mine.jsonl"
