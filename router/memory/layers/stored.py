@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import Final
 
 from router.memory.model import LayerQuery, LayerSpec, MemoryItem, Scope, ScoreKind
-from router.memory.query.listing import EVENT_STEMS, asks_for_kind, names_no_subject
+from router.memory.query.listing import asks_for_events, asks_for_kind, names_no_subject
 from router.memory.stores.fusion import at_place
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.spaces import EVERYTHING, Filter
 from router.numeric import wilson
-from router.text import stem
 
 CANDIDATES_AN_ITEM: Final = 2
 """Items that a layer gets from the store for each item that is wanted, to choose from."""
@@ -110,7 +109,7 @@ class TimedLayer(StoredLayer):
 
     def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
         where = Filter(period=query.period)
-        if all(stem(term) in EVENT_STEMS for term in query.terms):
+        if asks_for_events(query):
             return self._store.newest(self.spec.name, scope=scope, k=k, where=where)
         found = self._candidates(query, scope=scope, k=k, prefer=where)
         # The newest item gains as much as by a first place in a ranking, each older one less.

@@ -17,7 +17,7 @@ def _stems(words: str) -> frozenset[str]:
     return frozenset(stems(words))
 
 
-EVENT_STEMS: Final = _stems(
+_EVENT_STEMS: Final = _stems(
     """
     happened happening done going work worked talk talked said say spoke discuss discussed
     events history continue doing thing
@@ -56,7 +56,7 @@ META_STEMS: Final = _stems(
 )
 """Words that ask about the memory itself."""
 _TALK_STEMS: Final = _stems("just stop stopped chat conversation session so far recap summarize")
-_ASKING_STEMS: Final = EVENT_STEMS | TASK_STEMS | META_STEMS | _TALK_STEMS
+_ASKING_STEMS: Final = _EVENT_STEMS | TASK_STEMS | META_STEMS | _TALK_STEMS
 _STEMS_WITH_A_TIME: Final = _stems(
     """
     appointment appointments save saved note noted write wrote written down record recorded log
@@ -125,6 +125,14 @@ def asks_what_was_in_use(query: LayerQuery) -> bool:
         and not stems_of_terms.isdisjoint(_USE_STEMS)
         and stems_of_terms <= _USE_STEMS | _ASKING_STEMS
     )
+
+
+def asks_for_events(query: LayerQuery) -> bool:
+    """Whether a query asks for everything that happened: "What did we do?". One that names a time
+    and no subject asks for everything of that time: "Was there anything yesterday?"."""
+    if query.period is None:
+        return all(stem(term) in _EVENT_STEMS for term in query.terms)
+    return names_no_subject(query)
 
 
 def asks_for_tasks(query: LayerQuery) -> bool:

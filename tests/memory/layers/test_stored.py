@@ -41,6 +41,10 @@ def layer(store: MemoryStore, request: pytest.FixtureRequest) -> BlockingLayer:
         ("What have we done since March?", ["standup", "outage", "launch"]),
         ("What was there before June 2023?", ["hire"]),
         ("What did we do in 2019?", []),
+        ("Was there anything yesterday?", ["standup"]),
+        ("anything from last week?", ["outage"]),
+        ("What did I miss in 2019?", []),
+        ("Anything new since March?", ["standup", "outage", "launch"]),
     ],
 )
 def test_a_question_about_a_time_is_answered_from_that_time_newest_first(
@@ -56,6 +60,13 @@ def test_a_time_beside_a_subject_is_preferred(layer: BlockingLayer) -> None:
 
 def test_without_a_time_the_words_decide(layer: BlockingLayer) -> None:
     assert ids(layer.search(ask("Who joined payments?"), scope=EVERYBODY, k=1)) == ["hire"]
+
+
+def test_without_a_time_a_word_that_also_asks_for_tasks_is_searched_for(
+    layer: BlockingLayer, store: MemoryStore
+) -> None:
+    store.save([item("rent", "The rent was overdue", layer=layer.spec.name, age=90)])
+    assert ids(layer.search(ask("overdue"), scope=EVERYBODY, k=1)) == ["rent"]
 
 
 def test_without_words_the_newest_come_first(layer: BlockingLayer) -> None:
