@@ -348,8 +348,9 @@ class Memory(OpenedInBlock):
             layer: one of the built-in layers.
             scope: to whom it belongs; this and all that follow are for layers only.
             type: what kind of thing it is.
-            created: when it happened, as a ``datetime`` or in ISO 8601, in UTC where it names no
-                time zone; None means now.
+            created: when it happened, as a ``datetime`` or in ISO 8601; a date is the beginning of
+                that day. None means now. This and the times in ``attributes`` are of the time zone
+                in the settings, else of this machine, where they name none.
             usefulness: in [0, 1].
             provenance: where it comes from.
             attributes: what the layer reads beside the text, such as ``status`` and ``due``. At the
@@ -381,13 +382,14 @@ class Memory(OpenedInBlock):
                         "save: a memory file has content, name and tags; name a layer for the rest"
                     )
                 return await parts.unified.save(content, name=name, tags=tags)
+            zone = self._zone(None)
             from router.memory.layers import WRITABLE
             from router.memory.records import checked_values
 
             if layer not in WRITABLE:
                 raise InvalidRequest(f"layer: {layer!r} is none of {', '.join(WRITABLE)}")
             values = checked_values(
-                created=self._now() if created is None else moment_of("created", created),
+                created=self._now() if created is None else moment_of("created", created, zone),
                 type=type,
                 tags=tags,
                 usefulness=usefulness,
@@ -417,11 +419,12 @@ class Memory(OpenedInBlock):
     ) -> Page:
         """Items of the layers, or of some of them, that a scope sees, newest first: a page of 1 to
         1,000, which begins ``after`` what the page before gave as ``next``."""
-        parsed_scope = Scope.parse(scope)
+        parsed_scope, zone = Scope.parse(scope), self._zone(None)
         async with self._reading() as parts:
-            return await in_thread(
+            page = await in_thread(
                 lambda: parts.records.page(parsed_scope, layers=layers, limit=limit, after=after)
             )
+        return replace(page, items=tuple(item.in_zone(zone) for item in page.items))
 
     async def edit(
         self,

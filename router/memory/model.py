@@ -1,15 +1,16 @@
 """The types that every part of memory shares: scope, item, layer, query, classification.
 
-All are immutable. Times are aware ``datetime`` values: those of items in UTC, those of a query in
-the time zone of who asks. A parameter ``clock`` is ``Callable[[], float]`` and gives seconds, since
-the epoch or monotonic, so that a test can say what time it is.
+All are immutable. Times are aware ``datetime`` values: those of stored items in UTC, those of a
+query and of the items in an answer in the time zone of who asks. A parameter ``clock`` is
+``Callable[[], float]`` and gives seconds, since the epoch or monotonic, so that a test can say what
+time it is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from types import MappingProxyType
@@ -40,21 +41,31 @@ USER_LAYER: Final = "user"
 AttributeValue: TypeAlias = str | int | float | bool | tuple[str, ...]
 
 
-def aware(moment: datetime) -> datetime:
-    """The time with a time zone; one without is taken to be in UTC."""
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def aware(moment: datetime, zone: tzinfo = UTC) -> datetime:
+    """The time with a time zone; one without is taken to be in ``zone``."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
-def moment_of(name: str, value: object) -> datetime:
+def moment_of(name: str, value: object, zone: tzinfo = UTC) -> datetime:
     """The time in the argument ``name``, which is a ``datetime`` or a text in ISO 8601; without a
-    time zone it is taken to be in UTC. Raises InvalidRequest for any other value."""
+    time zone it is taken to be in ``zone``. A date is the beginning of its day. Raises
+    InvalidRequest for any other value."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError:
         moment = None
     if not isinstance(moment, datetime):
         raise InvalidRequest(f"{name}: {value!r:.100} is not an ISO date, such as 2026-12-01")
-    return aware(moment)
+    return aware(moment, zone)
+
+
+def told_in(moment: datetime, zone: tzinfo) -> datetime:
+    """The same time in a time zone, so that its day is that of a person there. At the ends of the
+    calendar, where the zone has no such time, it is left as it is."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment
 
 
 def zone_of(name: str | tzinfo | None) -> tzinfo:
@@ -218,6 +229,10 @@ class MemoryItem(PlainJson):
         object.__setattr__(made, "score", score)
         object.__setattr__(made, "score_kind", kind)
         return made
+
+    def in_zone(self, zone: tzinfo) -> Self:
+        """A copy whose time of creation is told in a time zone; see ``told_in``."""
+        return replace(self, created=told_in(self.created, zone))
 
 
 def _check_score(score: float) -> None:

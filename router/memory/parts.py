@@ -21,7 +21,15 @@ from router.memory.curation.proposals import Proposals
 from router.memory.layers import WRITABLE, built_in_layers
 from router.memory.layers.project import ProjectLayer
 from router.memory.layers.stored import search_words
-from router.memory.model import COUNTING_LAYER, AnyLayer, LayerQuery, LayerStatus, MemoryItem, Scope
+from router.memory.model import (
+    COUNTING_LAYER,
+    AnyLayer,
+    LayerQuery,
+    LayerStatus,
+    MemoryItem,
+    Scope,
+    zone_of,
+)
 from router.memory.query.classifier import QueryClassifier
 from router.memory.query.routing_table import RoutingTable
 from router.memory.recall.gather import LAYERS_AT_A_TIME, THREADS_AT_A_TIME
@@ -178,7 +186,13 @@ def assemble_parts(
             tracker=tracker,
         )
         opened.pop_all()
-    records = Records(store, tracker, ttl_days=settings.memory.layer_ttl_days, clock=clock)
+    records = Records(
+        store,
+        tracker,
+        ttl_days=settings.memory.layer_ttl_days,
+        time_zone=zone_of(settings.memory.time_zone),
+        clock=clock,
+    )
     return MemoryParts(
         store,
         unified,

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -21,7 +21,13 @@ from router.errors import InvalidRequest, UnknownMemory
 from router.memory.contexts.documents import LAYER as DOCUMENTS
 from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.layers import WRITABLE
-from router.memory.model import MAX_QUERY_CHARACTERS, AttributeValue, MemoryItem, Scope
+from router.memory.model import (
+    MAX_QUERY_CHARACTERS,
+    AttributeValue,
+    MemoryItem,
+    Scope,
+    moment_of,
+)
 from router.memory.recall.updates import (
     LASTING_LAYERS,
     SUPERSEDED_AT,
@@ -30,13 +36,15 @@ from router.memory.recall.updates import (
     updates_among,
 )
 from router.memory.stores.memory_store import MemoryStore
-from router.memory.stores.rows import checked
+from router.memory.stores.rows import checked, is_day
 from router.memory.stores.spaces import PROPOSALS, Place
 from router.memory.texts.questions import QUESTIONS, checked_questions, inheriting
 from router.plain_json import PlainJson, first_fault
 from router.request import names_in
 
 MAX_PAGE: Final = 1_000
+DUE: Final = "due"
+"""Attribute: when something is to be done, as a day or time in ISO 8601."""
 EXPIRES_AT: Final = "expires_at"
 """Attribute: when an item is removed, in ISO 8601."""
 _COMPARED: Final = 20
@@ -113,11 +121,13 @@ class Records:
         tracker: QueryPatternTracker,
         *,
         ttl_days: Mapping[str, float],
+        time_zone: tzinfo,
         clock: Callable[[], float],
     ) -> None:
         self._store = store
         self._tracker = tracker
         self._ttl_days = ttl_days
+        self._time_zone = time_zone
         self._clock = clock
 
     def save(
@@ -126,6 +136,7 @@ class Records:
         """Store an item, and mark the items that it replaces as superseded. Returns the item, and
         others that it may replace. Without an ``expires_at`` of its own the item gets one from the
         time to live of its layer."""
+        item = replace(item, attributes=self._zoned(item.attributes))
         days = self._ttl_days.get(item.layer)
         if days is not None and EXPIRES_AT not in item.attributes:
             expires = datetime.fromtimestamp(self._clock(), UTC) + timedelta(days=days)
@@ -208,7 +219,7 @@ class Records:
     ) -> MemoryItem:
         """Change an item that is stored in exactly this scope; returns it as it is stored.
         Arguments that are None change nothing; an attribute that is None is removed."""
-        changes = attributes or {}
+        changes = self._zoned(attributes or {})
         if changes.get(QUESTIONS) is not None:
             checked_questions(changes[QUESTIONS])
 
@@ -221,6 +232,16 @@ class Records:
             return [item], [replace(item, content=text, **values)]
 
         return self._save_over(changed)
+
+    def _zoned(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Attributes in which a time that names no time zone is one of the user's. A day on which
+        something is due stays as it is: it is that day wherever one asks."""
+        zoned = dict(attributes)
+        for name in (EXPIRES_AT, DUE):
+            value = attributes.get(name)
+            if isinstance(value, str) and not (name == DUE and is_day(value)):
+                zoned[name] = moment_of(f"attributes.{name}", value, self._time_zone).isoformat()
+        return zoned
 
     def profile(self, scope: Scope, *, limit: int) -> tuple[MemoryItem, ...]:
         """What is known of the user in the scope and has not been replaced, newest first. Raises

@@ -39,7 +39,7 @@ def test_an_item_carries_what_the_command_line_says(memory: Run) -> None:
     saved = parsed(
         memory(
             *("save", "Renew the certificate", "--layer", "prospective", "--type", "task"),
-            *("--tag", "ops", "--tag", "tls", "--created", "2026-03-01"),
+            *("--tag", "ops", "--tag", "tls", "--created", "2026-03-01T00:00Z"),
             *("--attribute", "due=2026-12-01", "--attribute", "status=open"),
             *("--user", "bob", "--session", "s1", "--json"),
         )

@@ -409,13 +409,46 @@ async def test_a_search_takes_days_to_be_those_of_the_time_zone_that_is_set(open
 
 
 async def test_a_time_of_saving_is_taken_as_text_too(opened: Opened) -> None:
-    async with opened() as memory:
+    async with opened(time_zone="UTC") as memory:
         for given in ("2026-03-01T09:30", datetime(2026, 3, 1, 9, 30), "2026-03-01T11:30+02:00"):
             saved = await memory.save("We moved", layer="episodic", scope=ADA, created=given)
             assert saved.item and saved.item.created == datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
         for wrong in ("soon", 5):
             with pytest.raises(InvalidRequest, match=r"created: .* is not an ISO date"):
                 await memory.save("We moved", layer="episodic", created=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Europe/Berlin", "Pacific/Auckland"])
+async def test_a_day_of_saving_is_that_day_in_the_time_zone_that_is_set(
+    opened: Opened, zone: str
+) -> None:
+    async with opened(time_zone=zone) as memory:
+        await memory.save("We tasted mead.", layer="episodic", scope=ADA, created="2026-02-26")
+        found = await memory.recall("What happened on 26 February?", ADA)
+        assert [str(one.item.created.date()) for one in found.items] == ["2026-02-26"]
+        assert (await memory.recall("What happened on 25 February?", ADA)).items == ()
+        listed = (await memory.list(scope=ADA)).items
+        assert [str(item.created.date()) for item in listed] == ["2026-02-26"]
+        context = await memory.assemble("What happened on 26 February?", scope=ADA)
+        assert "2026-02-26" in context.text
+        counted = await memory.recall("What do you know about mead?", ADA)
+        assert any("2026-02-26 to 2026-02-26" in one.item.content for one in counted.items)
+
+
+async def test_times_of_attributes_are_in_the_time_zone_that_is_set(opened: Opened) -> None:
+    async with opened(time_zone="America/Los_Angeles") as memory:
+        given = {"expires_at": "2026-03-28", "due": "2026-03-05T17:00"}
+        saved = await memory.save("Pay", layer="prospective", scope=ADA, attributes=given)
+        assert saved.item and dict(saved.item.attributes) == {
+            "expires_at": "2026-03-28T07:00:00+00:00",
+            "due": "2026-03-05T17:00:00-08:00",
+        }
+        changes = {"expires_at": "2026-03-29T12:00", "due": "2026-03-06"}
+        edited = await memory.edit(saved.name, layer="prospective", scope=ADA, attributes=changes)
+        assert dict(edited.attributes) == {
+            "expires_at": "2026-03-29T19:00:00+00:00",
+            "due": "2026-03-06",
+        }
 
 
 async def test_a_task_that_names_no_day_does_not_answer_when_something_is(opened: Opened) -> None:

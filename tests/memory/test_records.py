@@ -312,7 +312,7 @@ async def test_changes_that_meet_are_both_kept(tmp_path: Path, edited: str) -> N
     encoder = Meanwhile(text if edited == "a" else second)
     store = MemoryStore.open(tmp_path, encoder=encoder)
     tracker = QueryPatternTracker(tmp_path / "patterns", clock=NOW.timestamp)
-    records = Records(store, tracker, ttl_days={}, clock=NOW.timestamp)
+    records = Records(store, tracker, ttl_days={}, time_zone=UTC, clock=NOW.timestamp)
     for name, content in (("a", first), ("b", second)):
         records.save(MemoryItem(name, "semantic", content, NOW), supersede=())
     edit = partial(records.edit, "semantic", edited, Scope(), content=text, tags=["auth"])

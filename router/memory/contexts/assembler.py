@@ -215,7 +215,7 @@ class ContextAssembler:
             elif isinstance(answer, BaseException):
                 raise answer
             else:
-                found[side] = answer.items
+                found[side] = [item.in_zone(layer_query.now.tzinfo or UTC) for item in answer.items]
                 notes += answer.notes
         return found
 

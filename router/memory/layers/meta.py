@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, tzinfo
 
 from router.memory.layers.stored import StoredLayer
-from router.memory.model import AttributeValue, LayerQuery, MemoryItem, Scope, ScoreKind
+from router.memory.model import AttributeValue, LayerQuery, MemoryItem, Scope, ScoreKind, told_in
 from router.memory.query.listing import META_STEMS
 from router.memory.stores.coverage import COUNTED, Coverage
 from router.memory.stores.spaces import Filter
@@ -24,7 +25,8 @@ class MetaLayer(StoredLayer):
         subject = " ".join(term for term in query.terms if stem(term) not in META_STEMS)
         coverages = self._store.coverage(subject, scope=scope, where=Filter(period=query.period))
         counted = [coverage for coverage in coverages if coverage.layer != self.spec.name]
-        answers = [_count(coverage, subject) for coverage in counted] or [_gap(subject)]
+        zone = query.now.tzinfo or UTC
+        answers = [_count(coverage, subject, zone) for coverage in counted] or [_gap(subject)]
         return [
             MemoryItem(
                 id=f"coverage:{attributes.get('layer', 'gap')}",
@@ -41,12 +43,12 @@ class MetaLayer(StoredLayer):
         ]
 
 
-def _count(coverage: Coverage, subject: str) -> tuple[str, dict[str, AttributeValue]]:
+def _count(coverage: Coverage, subject: str, zone: tzinfo) -> tuple[str, dict[str, AttributeValue]]:
     count = f"{coverage.items:,}" + (" or more" if subject and coverage.items >= COUNTED else "")
     about = f" about {subject}" if subject else ""
     content = (
         f"{coverage.layer}: {count} {'item' if coverage.items == 1 else 'items'}{about}, "
-        f"{coverage.oldest:%Y-%m-%d} to {coverage.newest:%Y-%m-%d}"
+        f"{told_in(coverage.oldest, zone):%Y-%m-%d} to {told_in(coverage.newest, zone):%Y-%m-%d}"
     )
     if coverage.tags:
         content += "; tags: " + ", ".join(f"{tag} ({items})" for tag, items in coverage.tags)

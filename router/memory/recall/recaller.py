@@ -177,7 +177,7 @@ class Recaller:
         return RecallResult(
             id=route.id,
             query=query,
-            items=tuple(items),
+            items=tuple(replace(one, item=one.item.in_zone(time_zone)) for one in items),
             confidence=pool.confidence(k),
             classification=route.classification,
             layers=tuple(pool.reports),

@@ -384,9 +384,14 @@ def _seconds(moment: datetime) -> float:
         raise InvalidRequest(f"{moment}: out of the range of times") from None
 
 
+def is_day(moment: str) -> bool:
+    """Whether a text in ISO 8601 is a date without a time."""
+    return len(moment) <= len("2024-05-02")
+
+
 def _due(value: AttributeValue) -> float:
     moment = moment_of("attributes.due", value)
-    if isinstance(value, str) and len(value) <= len("2024-05-02"):
+    if isinstance(value, str) and is_day(value):
         moment += timedelta(days=1, seconds=-1)
     return _seconds(moment)
 
