@@ -33,6 +33,7 @@ from router.memory.query.periods import (
     nth_of,
     of_each_year,
     shifted,
+    week_of_year,
     weekday_of_week,
 )
 
@@ -205,6 +206,16 @@ def _quarter(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     return _yearly(match, reference, lambda first: months_from(first.replace(month=month), 3))
 
 
+def _half_year(match: re.Match[str], reference: ReferenceTime) -> Period | None:
+    month = 6 * int(match["half"]) - 5
+    return _yearly(match, reference, lambda first: months_from(first.replace(month=month), 6))
+
+
+def _week_number(match: re.Match[str], reference: ReferenceTime) -> Period | None:
+    number = int(match["number"])
+    return _yearly(match, reference, lambda first: week_of_year(first, number))
+
+
 def _days_of_month(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     """ "Between 3 and 5 November": two days of one month."""
     month, first, last = _month_number(match), int(match["day"]), int(match["until"])
@@ -235,6 +246,11 @@ def _calendar_day(match: re.Match[str], reference: ReferenceTime) -> Period | No
 def _iso_day(match: re.Match[str], reference: ReferenceTime) -> Period:
     year, month, day = int(match["year"]), int(match["number"]), int(match["day"])
     return days_from(reference.today.replace(year=year, month=month, day=day), 1)
+
+
+def _iso_month(match: re.Match[str], reference: ReferenceTime) -> Period:
+    year, month = int(match["year"]), int(match["number"])
+    return months_from(reference.today.replace(year=year, month=month, day=1), 1)
 
 
 def _slashed_day(match: re.Match[str], reference: ReferenceTime) -> Period | None:
@@ -358,6 +374,14 @@ def _ago(match: re.Match[str], reference: ReferenceTime) -> Period:
     return Period(reference.now - 1.5 * _length_in(match), reference.now - 0.5 * _length_in(match))
 
 
+def _and_a_half_ago(match: re.Match[str], reference: ReferenceTime) -> Period:
+    """Around a time so many and a half units ago, give or take a quarter of the unit."""
+    unit = length_of(match["unit"])
+    whole = number_in(match["count"]) if _said(match, "count") else 0
+    middle = reference.now - (whole + 0.5) * unit
+    return Period(middle - unit / 4, middle + unit / 4)
+
+
 def _length_in(match: re.Match[str]) -> timedelta:
     return number_in(_said(match, "count")) * length_of(match["unit"])
 
@@ -374,6 +398,7 @@ def length_of(unit: str) -> timedelta:
 
 
 _QUARTERS: Final = rf"Q(?P<quarter>[1-4])(?:[\s/]+{_YEAR})?"
+_HALF: Final = r"H(?P<half>[12])"
 _LAST_WORD: Final = r"(?=\s*(?:[^\w\s]|$|and\b|to\b|until\b|this\b|last\b))"
 """Not in "before the Christmas party" or "the 24th item"."""
 _FEAST: Final = (
@@ -414,6 +439,9 @@ _DATES: Final = (
     Form(rf"(?P<piece>{_PIECES})\s+(?:of|in)\s+(?:the\s+)?{_WHOLE}", _piece),
     Form(rf"(?P<piece>early|mid|late)(?:\s+in)?[\s-]+(?:the\s+)?{_WHOLE}", _piece),
     Form(_QUARTERS, _quarter),
+    Form(rf"{_YEAR}[\s/-]+Q(?P<quarter>[1-4])", _quarter),
+    Form(rf"{_HALF}[\s/]+{_YEAR}", _half_year),
+    Form(rf"{_YEAR}[\s/-]+{_HALF}", _half_year),
     Form(
         rf"(?P<quarter>first|second|third|fourth)\s+quarter(?:\s+(?:of\s+)?{_YEAR})?",
         _quarter,
@@ -458,6 +486,9 @@ _DATES: Final = (
     ),
     Form(rf"(?P<which>last|next)\s+(?P<month>{'|'.join(_MONTHS)})", _month),
     Form(rf"{_COUNT}\s+{_UNIT}\s+ago", _ago),
+    Form(rf"{_COUNT}\s+{_UNIT}\s+and\s+a\s+half\s+ago", _and_a_half_ago),
+    Form(rf"{_COUNT}\s+and\s+a\s+half\s+{_UNIT}\s+ago", _and_a_half_ago),
+    Form(rf"half\s+an?\s+{_UNIT}\s+ago", _and_a_half_ago),
 )
 """Dates that need no other word."""
 _NTH_DAY: Final = Form(_NTH + _LAST_WORD, _day_of_month)
@@ -466,6 +497,14 @@ _BARE: Final = (
     Form(_SEASON, _season),
     Form(_YEAR, _year),
     Form(_FEAST, _feast),
+    Form(_HALF + _LAST_WORD, _half_year),
+    Form(rf"{_YEAR}[-/](?P<number>0[1-9]|1[0-2])", _iso_month),
+    Form(rf"(?P<number>0?[1-9]|1[0-2])/{_YEAR}", _iso_month),
+    Form(
+        r"(?:(?:calendar\s+)?week|[CK]W)\s+(?P<number>\d\d?)"
+        rf"(?:\s+(?:of\s+)?{_YEAR})?(?!\s+of\b)",
+        _week_number,
+    ),
 )
 """Dates only beside a preposition: otherwise a person's name, a verb, a number."""
 ALL_DATES: Final = (*_DATES, *_BARE, _NTH_DAY)
@@ -485,8 +524,8 @@ _TWO_DAYS: Final = (
 """Two days of one month."""
 _SPANS: Final = (
     Form(rf"(?:last|past)\s+{_COUNT}\s+{_UNIT}", _last_units),
-    Form(r"past\s+(?P<unit>hour|day|week|month|year)", _last_units),
-    Form(r"last\s+(?P<unit>hour|day)", _last_units),
+    Form(r"past\s+(?P<unit>hour|day|week|fortnight|month|year)", _last_units),
+    Form(r"last\s+(?P<unit>hour|day|fortnight)", _last_units),
     Form(rf"(?:next|coming)\s+{_COUNT}\s+{_UNIT}", _next_units),
 )
 """Times up to now, or from now."""
@@ -546,7 +585,7 @@ def _lead(pattern: str) -> re.Pattern[str]:
 
 _NAMED: Final = "|".join((*_MONTHS, *_WEEKDAYS, *_SEASONS, *_NUMBERS, *_DAYS))
 _WORD: Final = re.compile(
-    rf"{BEGINS}(?=\d|(?:{_NAMED}|{_MONTH}|Q[1-4]"
+    rf"{BEGINS}(?=\d|(?:{_NAMED}|{_MONTH}|Q[1-4]|H[12]|half|calendar|[CK]W"
     r"|last|this|next|previous|coming|past|beginning|start|middle|end|early|mid|late|earlier|later"
     r"|couple|few|several|yesterday|today|tomorrow|tonight|weekend|week|month|quarter|year"
     r"|christmas|boxing|new|valentine|halloween|easter|good|pentecost|whitsun"

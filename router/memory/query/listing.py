@@ -55,7 +55,9 @@ META_STEMS: Final = _stems(
     """
 )
 """Words that ask about the memory itself."""
-_TALK_STEMS: Final = _stems("just stop stopped chat conversation session so far recap summarize")
+_TALK_STEMS: Final = _stems(
+    "just stop stopped chat conversation session so far recap summarize summarise"
+)
 _ASKING_STEMS: Final = _EVENT_STEMS | TASK_STEMS | META_STEMS | _TALK_STEMS
 _STEMS_WITH_A_TIME: Final = _stems(
     """

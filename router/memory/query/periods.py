@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final
 
 from router.memory.model import Period
@@ -137,6 +137,13 @@ def calendar_unit(reference: ReferenceTime, unit: str, shift: int) -> Period:
         first = today.replace(month=(today.month - 1) // 3 * 3 + 1, day=1)
         return months_from(shifted(first, 3 * shift), 3)
     return months_from(today.replace(year=today.year + shift, month=1, day=1), 12)
+
+
+def week_of_year(first: datetime, number: int) -> Period:
+    """A week by its number in ISO 8601, of the year that begins on a day. Raises ValueError if that
+    year has no such week."""
+    monday = date.fromisocalendar(first.year, number, 1)
+    return days_from(first.replace(year=monday.year, month=monday.month, day=monday.day), 7)
 
 
 def nth_of(whole: Period, number: int, length: int, weekday: int | None) -> Period | None:

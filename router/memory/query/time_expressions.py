@@ -39,9 +39,13 @@ _AHEAD: Final = re.compile(
     r"(?:do|have) (?:I|we) (?:have|got)(?: (?:anything|something))?(?= (?:on|this|next)\b))\b",
     re.IGNORECASE,
 )
-_DID: Final = re.compile(r"\b(?:was|were|did|had)(?:n't)?\b(?!.*\bto\b)", re.IGNORECASE | re.DOTALL)
-"""Says that something is past. Not if "to" follows: "What did I promise to send by Friday?" may be
-about the future."""
+_DID: Final = re.compile(
+    r"\b(?:(?:was|were|did|had)(?:n't)?|(?:what|who)\s+(?:(?:has|have)\s+)?\w{2,}[^\We]ed)\b"
+    r"(?!.*\bto\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Says that something is past: "What was filed by April?", "What happened by April?". Not if "to"
+follows: "What did I promise to send by Friday?" may be about the future."""
 
 
 def find_period(text: str, now: datetime) -> Expression | None:
@@ -82,6 +86,11 @@ def _relations_in(text: str, reference: ReferenceTime) -> Iterator[Expression]:
         last = joint and date_at(text, joint.end(), reference)
         if first and last and (period := checked(_from_to, first.period, last.period)):
             yield Expression(period, (lead.start(), last.span[1]))
+    for first in dates_in(text, reference) if _TO.search(text) else ():
+        joint = _TO.match(text, first.span[1])
+        last = joint and date_at(text, joint.end(), reference)
+        if last and (period := checked(_from_to, first.period, last.period)):
+            yield Expression(period, (first.span[0], last.span[1]))
     for pattern, read in _RELATIONS:
         for lead in pattern.finditer(text):
             point = date_at(
@@ -161,11 +170,16 @@ def _lead(pattern: str) -> re.Pattern[str]:
 
 
 _RANGE: Final = _lead(r"(?P<word>between|from)")
+_TO: Final = re.compile(
+    r"(?:\s+(?:to|until|till|through|-)\s+|\s*\u2013\s*)(?:the\s+)?", re.IGNORECASE
+)
 _JOINTS: Final = {
     "between": re.compile(r"\s+and\s+(?:the\s+)?", re.IGNORECASE),
-    "from": re.compile(r"\s+(?:to|until|till|through)\s+(?:the\s+)?", re.IGNORECASE),
+    "from": _TO,
 }
-_UP_TO: Final = _lead("until|till|by")
+_UNTIL: Final = r"until|till|by|up\s+to(?!\s+\d{4}(?![-/]))"
+"""A number after "up to" is none of a year: "up to 2000 users"."""
+_UP_TO: Final = _lead(_UNTIL)
 _RELATIONS: Final = (
     (_lead(r"(?:ever\s+)?since"), _since),
     (
@@ -181,6 +195,6 @@ _RELATIONS: Final = (
         _lead(r"(?:(?:in|during|of|for|from)\s+)?(?:the\s+)?week\s+(?:of|beginning|starting)"),
         _week_of,
     ),
-    (_lead("(?P<word>before|until|till|by)"), _until),
+    (_lead(rf"(?P<word>before|{_UNTIL})"), _until),
 )
 """The words before a date, and the function that makes a period of both."""

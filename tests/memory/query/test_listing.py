@@ -58,6 +58,7 @@ def test_a_query_for_whatever_there_was_names_no_subject() -> None:
         "What did I save yesterday?",
         "What took place in May?",
         "Which appointments are there today?",
+        "Summarise last month",
     ],
 )
 def test_where_a_time_is_named_words_for_keeping_and_happening_are_no_subject(text: str) -> None:
