@@ -267,7 +267,9 @@ class TaskStatus(StrEnum):
 
 _STATUSES: Final[Mapping[str, TaskStatus]] = MappingProxyType(
     {status.value: status for status in TaskStatus}
-    | dict.fromkeys(("pending", "todo", "to_do", "new", "planned", "scheduled"), TaskStatus.OPEN)
+    | dict.fromkeys(
+        ("pending", "todo", "to_do", "new", "not_started", "planned", "scheduled"), TaskStatus.OPEN
+    )
     | dict.fromkeys(("doing", "started", "active", "wip", "ongoing"), TaskStatus.IN_PROGRESS)
     | dict.fromkeys(("waiting", "on_hold", "paused", "stuck", "deferred"), TaskStatus.BLOCKED)
     | dict.fromkeys(

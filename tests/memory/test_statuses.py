@@ -16,6 +16,7 @@ from router.memory.stores.memory_store import MemoryStore
     [
         ("pending", TaskStatus.OPEN),
         ("To-Do", TaskStatus.OPEN),
+        ("not started", TaskStatus.OPEN),
         ("Open", TaskStatus.OPEN),
         ("in progress", TaskStatus.IN_PROGRESS),
         ("blocked", TaskStatus.BLOCKED),

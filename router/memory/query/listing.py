@@ -38,13 +38,19 @@ COMING_UP: Final = re.compile(
 )
 """Asks for everything that is to come."""
 BLOCKED: Final = re.compile(
-    r"(?<!not )(?<!n['\u2019]t )\b(?:blocked|stuck|paused|on hold)\b", re.IGNORECASE
+    r"(?<!not )(?<!n['\u2019]t )\b(?:blocked|stuck|paused|on hold|waiting(?: for| on)?(?=\W*$))\b",
+    re.IGNORECASE,
 )
 IN_PROGRESS: Final = re.compile(
     r"(?<!not )(?<!n['\u2019]t )\bin progress\b"
     r"|\b(?:am I|are we|I['\u2019]m|we['\u2019]re) (?:\w+ )?working on\b",
     re.IGNORECASE,
 )
+_IS_DONE: Final = re.compile(
+    r"^\W*what(?: is(?:n['\u2019]t)?|['\u2019]s)(?: not| already)? done(?: yet| already)?\W*$",
+    re.IGNORECASE,
+)
+"""Asks for tasks; "What have we done?" asks for what happened."""
 TO_DO: Final = re.compile(r"\bshould (?:I|we) (?:do|work on|tackle)\b", re.IGNORECASE)
 META_STEMS: Final = _stems(
     """
@@ -141,7 +147,10 @@ def asks_for_tasks(query: LayerQuery) -> bool:
     """Whether a query asks for tasks of any subject: "What is coming up in December?"."""
     return names_no_subject(query) and (
         any(stem(term) in _ONLY_TASK_STEMS or term in _PLANNED_WORDS for term in query.terms)
-        or any(asking.search(query.text) for asking in (COMING_UP, BLOCKED, IN_PROGRESS, TO_DO))
+        or any(
+            asking.search(query.text)
+            for asking in (COMING_UP, BLOCKED, IN_PROGRESS, TO_DO, _IS_DONE)
+        )
     )
 
 
@@ -168,7 +177,8 @@ def asks_for_kind(query: LayerQuery) -> str | None:
 
 def names_no_subject(query: LayerQuery) -> bool:
     """Whether no word of a query says what the wanted memories are about."""
-    also_asking = _PLANNED_WORDS | word_set(" ".join(_AT_PRESENT.findall(query.text)))
+    phrases = [*_AT_PRESENT.findall(query.text), *BLOCKED.findall(query.text)]
+    also_asking = _PLANNED_WORDS | word_set(" ".join(phrases))
     asking = _ASKING_STEMS if query.period is None else _ASKING_STEMS | _STEMS_WITH_A_TIME
     return not _GOING_TO_WORK.search(query.text) and all(
         stem(term) in asking or term in also_asking for term in query.terms

@@ -63,6 +63,7 @@ def test_tasks_are_told_by_status_and_due_date_soonest_first(
     [
         ("Which tasks are blocked?", ["budget"]),
         ("What is on hold?", ["budget"]),
+        ("What are we still waiting for?", ["budget"]),
         ("Which tasks aren\u2019t blocked?", ["budget", "report", "stamps"]),
         ("What am I working on?", ["report"]),
         ("What are we working on this week?", ["report"]),
