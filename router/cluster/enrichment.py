@@ -172,6 +172,8 @@ def _parsed(
         kept = judge.keep(skill, Written(enrichment.requests, enrichment.near_misses))
         if kept.left_out:
             _log.warning("of the enrichment of %r in Redis: %s", skill.name, kept.left_out)
+        if not kept.is_usable:
+            continue
         read[skill.digest] = replace(
             enrichment, skill=skill.name, requests=kept.requests, near_misses=kept.near_misses
         )

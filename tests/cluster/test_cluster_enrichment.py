@@ -102,12 +102,17 @@ async def test_what_cannot_be_used_is_refused_and_named(
         await redis.set(keys.enrichment(skill.digest), lines[skill.name])
     mixed = Enrichment(skill="git", digest=git, requests=(order, ODD))
     await redis.set(keys.enrichment(git), mixed.to_line())
+    skills.append(SkillManifest.in_memory("ordered", "Is the skill ordered."))
+    ordered = Enrichment(skill="ordered", digest=skills[-1].digest, requests=(order,))
+    await redis.set(keys.enrichment(ordered.digest), ordered.to_line())
     await redis.aclose()
     with caplog.at_level(logging.WARNING):
         async with few_skills_router(settings, MemorySource(skills)) as router:
             await until(lambda: requests_of(router) == (ODD,))
             found = router.catalog.skills
-            assert [name for name in lines if found[name].enrichment is not None] == []
+            assert [
+                skill.name for skill in skills if found[skill.name].enrichment is not None
+            ] == []
     for name in lines:
         assert f"the enrichment of '{name}' in Redis is refused" in caplog.text
     assert order in caplog.text  # as left out
