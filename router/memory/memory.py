@@ -602,7 +602,8 @@ class Memory(OpenedInBlock):
         scope: Scope | Mapping[str, object] | None = None,
     ) -> None:
         """Forget one memory: a file that the scope sees by its name, or an item of a layer that is
-        stored in exactly this scope. Raises UnknownMemory if there is none."""
+        stored in exactly this scope. What an item had replaced is valid again. Raises UnknownMemory
+        if there is none."""
         parsed_scope = Scope.parse(scope)
         async with self._in_use() as parts:
             if layer is None:

@@ -30,12 +30,11 @@ from router.memory.model import (
 )
 from router.memory.recall.updates import (
     LASTING_LAYERS,
-    SUPERSEDED_AT,
-    SUPERSEDED_BY,
     replaces,
     updates_among,
 )
 from router.memory.stores.memory_store import MemoryStore
+from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.stores.rows import checked, is_day
 from router.memory.stores.spaces import PROPOSALS, Place
 from router.memory.texts.questions import QUESTIONS, checked_questions, inheriting

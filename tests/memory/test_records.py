@@ -88,6 +88,72 @@ async def test_saving_offers_what_it_may_replace_and_marks_it_when_told(memory: 
     ] == "new"
 
 
+async def save_chain(memory: Memory, **newest: Any) -> None:
+    """Three databases, each of which has replaced the one before."""
+    texts = {
+        "a": "Our database is Postgres 14",
+        "b": "We moved from Postgres to MySQL 8",
+        "c": "We moved from MySQL to CockroachDB",
+    }
+    before: list[str] = []
+    for days, (name, text) in zip((90, 60, 30), texts.items(), strict=True):
+        await memory.save(
+            text,
+            layer="project",
+            name=name,
+            scope=ADA,
+            created=NOW - timedelta(days=days),
+            supersede=before,
+            **(newest if name == "c" else {}),
+        )
+        before = [name]
+
+
+async def marks(memory: Memory) -> dict[str, object]:
+    """What each item of Ada is replaced by."""
+    items = (await memory.list(scope=ADA)).items
+    return {item.id: item.attributes.get("superseded_by") for item in items}
+
+
+async def test_if_a_replacement_is_deleted_what_it_had_replaced_is_valid_again(
+    memory: Memory,
+) -> None:
+    await save_chain(memory)
+    await memory.delete("c", layer="project", scope=ADA)
+    assert await marks(memory) == {"a": "b", "b": None}
+    await memory.delete("b", layer="project", scope=ADA)
+    item = await memory.get("a", layer="project", scope=ADA)
+    assert dict(item.attributes) == {}
+    for query in ("Which database do we use?", "postgres"):
+        answer = await memory.recall(query, ADA)
+        assert [one.item.id for one in answer.items] == ["a"]
+
+
+async def test_if_the_middle_of_a_chain_is_deleted_its_ends_are_joined(memory: Memory) -> None:
+    await save_chain(memory)
+    last = (await memory.get("b", layer="project", scope=ADA)).attributes
+    await memory.delete("b", layer="project", scope=ADA)
+    assert await marks(memory) == {"a": "c", "c": None}
+    first = (await memory.get("a", layer="project", scope=ADA)).attributes
+    assert first["superseded_at"] == last["superseded_at"]
+
+
+async def test_if_a_replacement_expires_what_it_had_replaced_is_valid_again(
+    memory: Memory, now: list[datetime]
+) -> None:
+    until = (NOW + timedelta(days=1)).isoformat()
+    await save_chain(memory, attributes={"expires_at": until})
+    now[0] += timedelta(days=2)
+    assert await marks(memory) == {"a": "b", "b": None}
+
+
+async def test_a_copy_of_a_replacement_may_be_deleted(memory: Memory) -> None:
+    await save_chain(memory)
+    await memory.save("We moved to MySQL 8", layer="semantic", name="b", scope=ADA)
+    await memory.delete("b", layer="semantic", scope=ADA)
+    assert await marks(memory) == {"a": "b", "b": "c", "c": None}
+
+
 async def test_what_is_not_there_cannot_be_superseded(memory: Memory) -> None:
     with pytest.raises(UnknownMemory):
         await memory.save("MySQL", layer="project", scope=ADA, supersede=["nothing"])

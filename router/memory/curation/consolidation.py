@@ -24,9 +24,9 @@ from router.memory.recall.confidence import conflicts_among
 from router.memory.recall.updates import (
     LASTING_LAYERS,
     MAX_WORDS,
-    SUPERSEDED_BY,
     updates_among,
 )
+from router.memory.stores.replacements import SUPERSEDED_BY
 from router.memory.texts.words import words_of
 
 COMPARED: Final = 500

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from router.errors import InvalidRequest, UnknownMemory, UnknownProposal
 from router.memory.model import MAX_ATTRIBUTES, MAX_TAGS, AttributeValue, MemoryItem, Scope
-from router.memory.recall.updates import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.records import EXPIRES_AT, Records
 from router.memory.stores.memory_store import MemoryStore
+from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.stores.spaces import PROPOSALS, scope_key
 from router.memory.texts.contents import content_key
 from router.memory.texts.questions import QUESTIONS

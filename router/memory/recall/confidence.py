@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from router.memory.model import MemoryItem
 from router.memory.recall.frames import contradict
-from router.memory.recall.updates import SUPERSEDED_BY
+from router.memory.stores.replacements import SUPERSEDED_BY
 from router.plain_json import PlainJson
 from router.text import STOPWORDS, stem, tokens, word_set
 

@@ -70,7 +70,6 @@ from router.memory.recall.ranking import closeness, rank, session_of
 from router.memory.recall.relevance import Judged
 from router.memory.recall.updates import (
     LASTING_LAYERS,
-    SUPERSEDED_BY,
     Update,
     asks_for_history,
     likelihood_of_replacement,
@@ -80,6 +79,7 @@ from router.memory.recall.updates import (
     valid_item,
 )
 from router.memory.stores.graph import leads_to_named, relations_away, states_relation
+from router.memory.stores.replacements import SUPERSEDED_BY
 from router.memory.texts.contents import without_copies
 from router.memory.texts.words import words_of
 from router.numeric import log_odds, logistic

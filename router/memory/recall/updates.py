@@ -51,6 +51,7 @@ from typing import Final
 from router.memory.model import USER_LAYER, LayerQuery, MemoryItem, Scope, aware
 from router.memory.query.past import asks_for_past
 from router.memory.recall.frames import KIN, contradict, leading_name, speaks_of
+from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.texts.chunking import CHUNK_CHARACTERS
 from router.memory.texts.related_words import related_to
 from router.memory.texts.words import words_of
@@ -71,10 +72,6 @@ LIKELY_BY_CHANGE: Final = 25.0
 """The same, added if the later one speaks of a change."""
 MAX_WORDS: Final = 60
 """Texts with more words are documents, and are not compared."""
-SUPERSEDED_BY: Final = "superseded_by"
-"""Attribute: the id of the item that has replaced this one."""
-SUPERSEDED_AT: Final = "superseded_at"
-"""Attribute: when it was replaced, in ISO 8601."""
 
 _WEAK_CHANGE_WORDS: Final = word_set("now since")
 """Weak signs of a change: what is so now may have been so before."""

@@ -33,6 +33,7 @@ from router.memory.stores.fusion import at_place, best_first, fuse
 from router.memory.stores.graph import entities_in, walk
 from router.memory.stores.item_vectors import ItemVectors
 from router.memory.stores.lexical import find_by_words, query_terms
+from router.memory.stores.replacements import correct_marks
 from router.memory.stores.rows import (
     Changes,
     Draft,
@@ -457,6 +458,8 @@ def _seen(db: Connection, layer: str, name: str, scope: Scope) -> MemoryItem | N
 
 def _remove(db: Connection, items: Iterable[tuple[int, str]]) -> int:
     """Remove items, by space and id, as one change; how many there were."""
+    items = {*items}
+    correct_marks(db, items)
     changes = Changes()
     changes.remove(db, items)
     if changes.removed:

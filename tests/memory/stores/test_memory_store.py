@@ -125,6 +125,16 @@ def test_a_deleted_item_is_gone_from_every_search(store: MemoryStore) -> None:
         store.get("semantic", "a", EVERYBODY)
 
 
+def test_an_item_is_replaced_only_as_long_as_its_replacement_is_stored(store: MemoryStore) -> None:
+    marks = {"superseded_by": "new", "superseded_at": NOW.isoformat(), "source": "a call"}
+    store.save([item("old", "Redis listens on 6379", attributes=marks), item("new", "on 6380")])
+    store.save([item("new", "on 6380", scope=ADA)])
+    store.delete("semantic", ["new"], ADA)
+    assert store.get("semantic", "old", EVERYBODY).attributes == marks
+    store.delete("semantic", ["new"], EVERYBODY)
+    assert store.get("semantic", "old", EVERYBODY).attributes == {"source": "a call"}
+
+
 def test_deleting_what_everybody_has_takes_more_than_seeing_it(store: MemoryStore) -> None:
     store.save([item("rule", "never force-push")])
     assert store.delete("semantic", ["rule"], ADA) == 0
