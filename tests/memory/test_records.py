@@ -138,6 +138,36 @@ async def test_if_the_middle_of_a_chain_is_deleted_its_ends_are_joined(memory: M
     assert first["superseded_at"] == last["superseded_at"]
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("Which database do we use?", ["c"]),
+        ("When did we move to MySQL?", ["b", "c"]),
+        ("When did we switch from Postgres to MySQL?", ["b", "a", "c"]),
+        ("Why did we leave Postgres?", ["b", "a"]),
+        ("Have we ever used Postgres?", ["b", "a"]),
+        ("What was our first database?", ["a", "b", "c"]),
+        ("What did we use before CockroachDB?", ["b", "c"]),
+        ("What did we use before MySQL?", ["a", "b", "c"]),
+    ],
+)
+async def test_of_a_chain_of_replacements_that_is_given_which_the_query_names(
+    memory: Memory, query: str, found: list[str]
+) -> None:
+    await save_chain(memory)
+    answer = await memory.recall(query, ADA)
+    assert [one.item.id for one in answer.items] == found
+
+
+async def test_a_name_that_was_replaced_is_found_behind_what_is_valid(memory: Memory) -> None:
+    await memory.save("I live in Bergen", layer="user", name="old", scope=ADA)
+    await memory.save("I moved to Oslo", layer="user", name="new", scope=ADA, supersede=["old"])
+    now = await memory.recall("Bergen", ADA)
+    assert [one.item.id for one in now.items] == ["new", "old"]
+    then = await memory.recall("Did I ever live in Bergen?", ADA)
+    assert [one.item.id for one in then.items] == ["old"]
+
+
 async def test_if_a_replacement_expires_what_it_had_replaced_is_valid_again(
     memory: Memory, now: list[datetime]
 ) -> None:

@@ -8,14 +8,17 @@ answer need not contain it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from router.memory.texts.words import content_terms
+from router.text import STOPWORDS, tokens, word_set
 
 _PAST: Final = re.compile(
     r"\b(?:did\b.* use to|previous(?:ly)?|former(?:ly)?|original(?:ly)?|at first|"
     r"in the past|back then|history of|(?<!how )(?<!years )(?<!year-)old(?! (?:is|are|was|were)\b)|"
-    r"(?:did|had|was|were)\b.* before)\b",
+    r"(?:did|had|was|were)\b.* before|(?:was|were)\b.* (?:first|earliest)(?= \w))\b",
     re.IGNORECASE,
 )
 _USED_TO: Final = re.compile(
@@ -28,6 +31,10 @@ _PAST_ADVERBS: Final = re.compile(
     r"\b(?:used? to|previously|formerly|originally|at first|in the past|back then|before)\b",
     re.IGNORECASE,
 )
+_PAST_TENSE: Final = word_set("did had was were ever")
+_DIRECTIONS: Final = word_set("from to")
+_WRITTEN_NAME: Final = re.compile(r"(?<=[^\s.?!:;] )[\"'(]?([^\W\d_a-z][\w.-]*)|(\w*\d[\w.-]*)")
+"""A word with a digit, or one with a capital letter that does not begin a sentence."""
 _FOLLOWING: Final = re.compile(r"\bbefore\b(?P<following>[^?.!,;]*)", re.IGNORECASE)
 
 
@@ -47,3 +54,28 @@ def stems_after_before(text: str) -> frozenset[str]:
     match = _FOLLOWING.search(text) if asks_for_past(text) else None
     following = match["following"].strip() if match else ""
     return frozenset(content_terms(following)) if following else frozenset()
+
+
+def is_in_past_tense(text: str) -> bool:
+    """Whether a query asks about something that was or happened: "Why did we leave Postgres?"."""
+    return not _PAST_TENSE.isdisjoint(tokens(text))
+
+
+def names_only(query: str, one: str, other: str) -> bool:
+    """Whether a query contains a name that is in the text ``one`` and not in ``other``, or that
+    stands after another direction there: "to MySQL" is not in "We moved from MySQL"."""
+    asked, told, others = (_words_and_directions(text) for text in (query, one, other))
+    names = {*_names(query), *_names(one)}
+    return any(words[-1] in names for words in (asked & told) - others)
+
+
+def _words_and_directions(text: str) -> set[tuple[str, ...]]:
+    """The words of a text, and those after "from" and "to" also with that word."""
+    words = tokens(text)
+    pairs = {pair for pair in pairwise(words) if pair[0] in _DIRECTIONS}
+    return {(word,) for word in words} | pairs
+
+
+def _names(text: str) -> Iterator[str]:
+    for match in _WRITTEN_NAME.finditer(text):
+        yield from (word for word in tokens(match[0]) if word not in STOPWORDS)

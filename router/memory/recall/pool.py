@@ -13,10 +13,10 @@
   else ("What are our conventions?"), the newest items of that kind count as listed.
 * **Replacements.** Of two memories about one matter, the one that is valid at the time asked about
   comes first (``updates.py``). A memory that is marked as superseded is shown only if the query
-  asks about the past, and the memory that superseded it is at least as relevant. "What did we use
-  before MySQL?" is answered by what the memory about MySQL has replaced, and "What did we use in
-  March?" by everything that was valid then and has been replaced: both are as relevant as listed
-  items.
+  asks about the past, or contains a name that the memory valid now does not contain. If it is not
+  shown, the memory valid now is at least as relevant. "What did we use before MySQL?" is answered
+  by what the memory about MySQL has replaced, and "What did we use in March?" by everything that
+  was valid then and has been replaced: both are as relevant as listed items.
 * **Relations.** If the query asks for relations, items that the layer ``graph`` reached from a
   relevant item are relevant, too. If the query names an entity that no item is about, the entity
   itself counts as that relevant item, but only for items that state a relation such as the query
@@ -50,6 +50,7 @@ from router.memory.model import (
     LayerReport,
     MemoryItem,
     Period,
+    Scope,
     ScoreKind,
 )
 from router.memory.query.listing import (
@@ -59,7 +60,7 @@ from router.memory.query.listing import (
     asks_when,
     names_no_subject,
 )
-from router.memory.query.past import stems_after_before
+from router.memory.query.past import names_only, stems_after_before
 from router.memory.query.periods import ReferenceTime
 from router.memory.query.rewrite import in_first_person
 from router.memory.query.time_expressions import planned_times
@@ -169,6 +170,7 @@ class Pool:
         self.updates: list[Update] = []
         self.weights: dict[str, float] = {}
         self.ranked: list[RecalledItem] = []
+        self._places: dict[tuple[str, Scope, str], MemoryItem] = {}
         self._judged: dict[str, Judged] = {}
         self._listed: dict[str, float] = {}
         self._names_subject = not names_no_subject(query)
@@ -183,6 +185,7 @@ class Pool:
         self.reports.extend(reports)
         new = [item for report in reports for item in report.items if not _is_gap(item)]
         self.items = list(without_copies([*self.items, *new]).values())
+        self._places = {(i.layer, i.scope, i.id): i for i in self.items}
 
     def note_listed(self, reports: Sequence[LayerReport], *, is_first: bool = True) -> None:
         """Note which items count as listed: those of a query that names no subject, or only a kind
@@ -251,7 +254,9 @@ class Pool:
         asked_for = {
             item.content
             for item, update in valid
-            if item is update.older and update.newer.content in successors
+            if item is update.older
+            and update.newer.content in successors
+            and item.content not in successors
         }
         if asked_for & scores.keys():
             most = max(scores.values())
@@ -352,17 +357,30 @@ class Pool:
         return pairs
 
     def _follow_replacements(self, judged: dict[str, RecalledItem]) -> None:
-        """If a relevant item is marked as superseded, make the item that superseded it at least as
-        relevant: that is the answer now, though it may share fewer words with the query."""
-        places = {(one.item.layer, one.item.scope, one.item.id): one for one in judged.values()}
+        """If a relevant item is marked as superseded and not shown, make the item that is valid in
+        its place at least as relevant: that is the answer now, though it may share fewer words with
+        the query."""
         for old in self.items:
-            by = old.attributes.get(SUPERSEDED_BY)
-            newer = places.get((old.layer, old.scope, str(by)))
-            if newer is None or self._is_shown(old):
+            newest = self._replacement_of(old)
+            if newest is None or newest.content not in judged or self._is_shown(old):
                 continue
-            content, least = newer.item.content, self._adjusted_relevance(old)
-            if least > judged[content].relevance:
-                judged[content] = replace(newer, relevance=least)
+            newer, least = judged[newest.content], self._adjusted_relevance(old)
+            if least > newer.relevance:
+                judged[newest.content] = replace(newer, relevance=least)
+
+    def _replacement_of(self, item: MemoryItem) -> MemoryItem | None:
+        """The last item of those found to which the marks of replacement lead from an item; None if
+        it is not marked, or what it is marked with was not found."""
+        newest, passed = item, [item]
+        while SUPERSEDED_BY in newest.attributes:
+            newer = self._places.get(
+                (newest.layer, newest.scope, str(newest.attributes[SUPERSEDED_BY]))
+            )
+            if newer is None or newer in passed:
+                break
+            newest = newer
+            passed.append(newer)
+        return None if newest is item else newest
 
     def _follow_relations(self, judged: dict[str, RecalledItem]) -> set[str]:
         """Raise the relevance of items that the graph reached from relevant ones. The contents of
@@ -407,7 +425,10 @@ class Pool:
         ]
 
     def _is_shown(self, item: MemoryItem) -> bool:
-        return SUPERSEDED_BY not in item.attributes or asks_for_history(self.query)
+        if SUPERSEDED_BY not in item.attributes or asks_for_history(self.query):
+            return True
+        newest = self._replacement_of(item)
+        return newest is not None and names_only(self.query.text, item.content, newest.content)
 
     def _existed_by_then(self, item: MemoryItem) -> bool:
         """Whether an item was saved before the end of the period that the query names."""

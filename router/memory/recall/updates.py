@@ -49,7 +49,7 @@ from functools import lru_cache
 from typing import Final
 
 from router.memory.model import USER_LAYER, LayerQuery, MemoryItem, Scope, aware
-from router.memory.query.past import asks_for_past
+from router.memory.query.past import asks_for_past, is_in_past_tense, names_only
 from router.memory.recall.frames import KIN, contradict, leading_name, speaks_of
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.texts.chunking import CHUNK_CHARACTERS
@@ -129,8 +129,9 @@ class Update:
 def updates_among(
     items: Iterable[MemoryItem], is_relevant: Callable[[MemoryItem], bool] = lambda _: True
 ) -> list[Update]:
-    """For every item that another one has replaced, the pair with its latest replacement. Pairs of
-    which neither item ``is_relevant`` are not looked at."""
+    """For every item that another one has replaced, the pair with the item that it is marked with,
+    else with its latest replacement. Pairs of which neither item ``is_relevant`` are not looked
+    at."""
     by_owner: dict[tuple[str, Scope], list[MemoryItem]] = defaultdict(list)
     for item in items:
         if item.layer in LASTING_LAYERS:
@@ -140,7 +141,12 @@ def updates_among(
         group.sort(key=lambda item: item.created, reverse=True)
         relevant = {item.id for item in group if is_relevant(item)}
         for place, older in enumerate(group):
-            newer = (i for i in group[:place] if older.id in relevant or i.id in relevant)
+            marked_with = [one for one in group if _is_marked(older, one)]
+            newer = (
+                one
+                for one in marked_with or group[:place]
+                if older.id in relevant or one.id in relevant
+            )
             newest = next((one for one in newer if replaces(one, older)), None)
             if newest is not None:
                 found.append(Update(older, newest))
@@ -164,7 +170,7 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     """Whether ``newer`` has replaced ``older``; see the module's text."""
     if newer.layer != older.layer or newer.scope != older.scope or newer.id == older.id:
         return False
-    if older.attributes.get(SUPERSEDED_BY) == newer.id:
+    if _is_marked(older, newer):
         return True
     if newer.created <= older.created or older.layer not in LASTING_LAYERS:
         return False
@@ -190,6 +196,11 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     shared = len(new_terms & old_terms)
     least = SHARED_BY_FRAME * len(new_terms | old_terms)
     return least <= shared < min(len(new_terms), len(old_terms))
+
+
+def _is_marked(older: MemoryItem, newer: MemoryItem) -> bool:
+    """Whether ``older`` is marked as superseded by ``newer``."""
+    return older.attributes.get(SUPERSEDED_BY) == newer.id
 
 
 def _are_about_two_entities(one: MemoryItem, other: MemoryItem) -> bool:
@@ -341,10 +352,14 @@ def asks_for_history(query: LayerQuery) -> bool:
 
 
 def valid_item(update: Update, query: LayerQuery) -> MemoryItem:
-    """The one of the two items that was valid at the time that the query asks about."""
+    """The one of the two items that was valid at the time that the query asks about. A query in the
+    past tense that names something of the older one alone asks about that: "Did I ever live in
+    Bergen?"."""
     if query.period is not None and query.period.end <= query.now:
         return update.newer if replaced_at(update) < query.period.end else update.older
-    return update.older if asks_for_history(query) else update.newer
+    older, newer = update.older.content, update.newer.content
+    is_named = is_in_past_tense(query.text) and names_only(query.text, older, newer)
+    return update.older if is_named or asks_for_history(query) else update.newer
 
 
 def replaced_at(update: Update) -> datetime:

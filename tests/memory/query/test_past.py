@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from router.memory.query.past import asks_for_past, stems_after_before, without_past_words
+from router.memory.query.past import (
+    asks_for_past,
+    is_in_past_tense,
+    names_only,
+    stems_after_before,
+    without_past_words,
+)
 
 
 @pytest.mark.parametrize(
@@ -15,6 +21,7 @@ from router.memory.query.past import asks_for_past, stems_after_before, without_
         ("our former database", "our former database"),
         ("What did we use before MySQL?", "What did we use MySQL?"),
         ("our old database", "our old database"),
+        ("What was our first database?", "What was our first database?"),
         ("Which database we used to have", "Which database we have"),
         (
             "What is the name of the firm where I used to work?",
@@ -43,6 +50,7 @@ def test_words_of_the_past_ask_for_it_and_adverbs_are_no_part_of_the_subject(
         "What's Redis used to store?",
         "Which tool is used to deploy?",
         "Which tools can be used to deploy?",
+        "Whose turn was first?",
     ],
 )
 def test_what_holds_or_comes_is_not_the_past(text: str) -> None:
@@ -54,3 +62,40 @@ def test_what_holds_or_comes_is_not_the_past(text: str) -> None:
 def test_what_stands_behind_before_has_followed_the_answer() -> None:
     assert stems_after_before("What did we use before MySQL, and why?") == {"mysql"}
     assert stems_after_before("Where was the office before?") == frozenset()
+
+
+TO_MYSQL = "We moved from Postgres to MySQL 8"
+TO_COCKROACH = "We moved from MySQL to CockroachDB"
+
+
+@pytest.mark.parametrize(
+    ("query", "one", "other"),
+    [
+        ("postgres", TO_MYSQL, TO_COCKROACH),
+        ("Do we use Postgres 14?", "Our database is Postgres 14", TO_MYSQL),
+        ("When did we move to MySQL?", TO_MYSQL, TO_COCKROACH),
+        ("Was Petra our field lead?", "Petra is our field lead", "Joonas is our field lead"),
+    ],
+)
+def test_a_query_names_what_only_one_of_two_texts_contains(
+    query: str, one: str, other: str
+) -> None:
+    assert names_only(query, one, other)
+    assert not names_only(query, other, one)
+
+
+@pytest.mark.parametrize("query", ["Which database do we use?", "When did we move?", "mysql"])
+def test_other_words_and_names_of_both_texts_name_neither(query: str) -> None:
+    assert not names_only(query, "Our MySQL database is new", TO_COCKROACH)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_past"),
+    [
+        ("Why did we leave Postgres?", True),
+        ("Have we ever used Postgres?", True),
+        ("Do we use Postgres?", False),
+    ],
+)
+def test_the_tense_of_a_query(text: str, is_past: bool) -> None:
+    assert is_in_past_tense(text) is is_past
