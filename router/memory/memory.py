@@ -355,8 +355,9 @@ class Memory(OpenedInBlock):
             provenance: where it comes from.
             attributes: what the layer reads beside the text, such as ``status`` and ``due``. At the
                 time in ``expires_at``, in ISO 8601, the item is removed.
-            supersede: items of the same layer and scope that this one replaces, or their ids. They
-                are kept as history.
+            supersede: items of the same scope that this one replaces, or their ids. They are kept
+                as history. If the layer holds lasting knowledge, they may be of another such layer;
+                of two with one id, that of this layer is meant.
             questions: up to five that the item answers, in other words than its own, so that it is
                 found by them too; they become its attribute ``questions``.
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Strict, TypeAdapter, ValidationError
@@ -141,38 +142,63 @@ class Records:
             expires = datetime.fromtimestamp(self._clock(), UTC) + timedelta(days=days)
             attributes = {**item.attributes, EXPIRES_AT: expires.isoformat()}
             item = replace(item, attributes=attributes)
-        stored = self._replace(names_in("supersede", _ids(supersede)), lambda: item)
+        layers = {old.id: old.layer for old in supersede if isinstance(old, MemoryItem)}
+        stored = self._replace(names_in("supersede", _ids(supersede)), lambda: item, layers)
         if item.layer not in LASTING_LAYERS:
             return stored, ()
-        near = self._store.search(
-            item.layer, item.content[:MAX_QUERY_CHARACTERS], scope=item.scope, k=_COMPARED
-        )
+        text = item.content[:MAX_QUERY_CHARACTERS]
+        near = [
+            old
+            for layer in sorted(LASTING_LAYERS, key=lambda layer: layer != item.layer)
+            for old in self._store.search(layer, text, scope=item.scope, k=_COMPARED)
+        ]
         return stored, tuple(
-            old for old in near if SUPERSEDED_BY not in old.attributes and replaces(stored, old)
+            old
+            for old in near
+            # To mark what a wider scope sees would hide it from others, who do not see the new one.
+            if old.scope == item.scope
+            and SUPERSEDED_BY not in old.attributes
+            and replaces(stored, old)
         )
 
     def mark(self, layer: str, older: Sequence[str], by: str, scope: Scope) -> None:
-        """Mark stored items as superseded by another one of the same layer and scope."""
+        """Mark stored items as superseded by another one, which is in this layer and scope."""
         self._replace(older, lambda: self._store.get_stored(layer, by, scope))
 
-    def _replace(self, older: Sequence[str], get_newer: Callable[[], MemoryItem]) -> MemoryItem:
+    def _replace(
+        self,
+        older: Sequence[str],
+        get_newer: Callable[[], MemoryItem],
+        layers: Mapping[str, str] = MappingProxyType({}),
+    ) -> MemoryItem:
         """Store an item and mark those that it replaces; returns it as it is stored. It inherits
-        the questions of the items that it replaces, and of one with its own id."""
+        the questions of the items that it replaces, and of one with its own id. ``layers`` are
+        those of the replaced items, as far as they are known."""
 
         def marked() -> tuple[list[MemoryItem], list[MemoryItem]]:
             newer = get_newer()
             marks = {SUPERSEDED_BY: newer.id, SUPERSEDED_AT: newer.created.isoformat()}
-            found = [self._store.get_stored(newer.layer, name, newer.scope) for name in older]
+            found = [self._replaced(name, newer, layers.get(name)) for name in older]
             with suppress(UnknownMemory):  # the same text saved again keeps its questions
                 found.append(self._store.get_stored(newer.layer, newer.id, newer.scope))
             replaced = [
                 replace(old, attributes={**old.attributes, **marks})
                 for old in found
-                if old.id != newer.id
+                if (old.layer, old.id) != (newer.layer, newer.id)
             ]
             return found, [*replaced, inheriting(newer, found)]
 
         return self._save_over(marked)
+
+    def _replaced(self, name: str, newer: MemoryItem, layer: str | None) -> MemoryItem:
+        """The stored item that ``newer`` replaces: of that layer, else of its own layer, else of
+        another one of lasting knowledge."""
+        others = LASTING_LAYERS if newer.layer in LASTING_LAYERS else ()
+        layers = (newer.layer, *others) if layer is None or layer not in others else (layer,)
+        for each in layers:
+            with suppress(UnknownMemory):
+                return self._store.get_stored(each, name, newer.scope)
+        raise UnknownMemory(name)
 
     def _save_over(
         self, make: Callable[[], tuple[Sequence[MemoryItem], Sequence[MemoryItem]]]

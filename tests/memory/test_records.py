@@ -184,6 +184,42 @@ async def test_a_copy_of_a_replacement_may_be_deleted(memory: Memory) -> None:
     assert await marks(memory) == {"a": "b", "b": "c", "c": None}
 
 
+OLD_PASSWORD, NEW_PASSWORD = "The wifi password is osprey-42.", "The wifi password is bittern-77."
+
+
+async def test_a_memory_replaces_one_of_another_layer(memory: Memory) -> None:
+    early = NOW - timedelta(days=90)
+    await memory.save(OLD_PASSWORD, layer="semantic", name="w", scope=ADA, created=early)
+    await memory.save("We work on Fridays", layer="project", name="w", scope=ADA, created=early)
+    offered = await memory.save(NEW_PASSWORD, layer="project", name="new", scope=ADA)
+    assert [(item.layer, item.id) for item in offered.supersedes] == [("semantic", "w")]
+    asked = await memory.recall("What is the wifi password?", ADA)
+    assert [one.item.content for one in asked.items] == [NEW_PASSWORD, OLD_PASSWORD]
+    await memory.save(
+        NEW_PASSWORD, layer="project", name="new", scope=ADA, supersede=offered.supersedes
+    )
+    told = await memory.recall("What is the wifi password?", ADA)
+    assert [one.item.content for one in told.items] == [NEW_PASSWORD]
+    assert (await memory.get("w", layer="project", scope=ADA)).attributes == {}
+    await memory.delete("new", layer="project", scope=ADA)
+    again = await memory.recall("What is the wifi password?", ADA)
+    assert [one.item.content for one in again.items] == [OLD_PASSWORD]
+
+
+async def test_what_a_user_saves_comes_before_what_it_replaces_in_the_project_for_that_user_only(
+    memory: Memory,
+) -> None:
+    shop = {"project": "shop"}
+    early = NOW - timedelta(days=90)
+    await memory.save(OLD_PASSWORD, layer="project", name="old", scope=shop, created=early)
+    report = await memory.save(NEW_PASSWORD, layer="project", name="new", scope=ADA)
+    assert report.supersedes == ()
+    hers = await memory.recall("What is the wifi password?", ADA)
+    assert [one.item.id for one in hers.items] == ["new", "old"]
+    his = await memory.recall("What is the wifi password?", BEN)
+    assert [one.item.id for one in his.items] == ["old"]
+
+
 async def test_what_is_not_there_cannot_be_superseded(memory: Memory) -> None:
     with pytest.raises(UnknownMemory):
         await memory.save("MySQL", layer="project", scope=ADA, supersede=["nothing"])

@@ -35,7 +35,7 @@ lost a point of recall on LoCoMo, where the memories that matter are old.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -74,6 +74,7 @@ from router.memory.recall.updates import (
     Update,
     asks_for_history,
     likelihood_of_replacement,
+    replaces,
     tells_change,
     update_of,
     updates_among,
@@ -170,7 +171,7 @@ class Pool:
         self.updates: list[Update] = []
         self.weights: dict[str, float] = {}
         self.ranked: list[RecalledItem] = []
-        self._places: dict[tuple[str, Scope, str], MemoryItem] = {}
+        self._named: dict[tuple[Scope, str], list[MemoryItem]] = {}
         self._judged: dict[str, Judged] = {}
         self._listed: dict[str, float] = {}
         self._names_subject = not names_no_subject(query)
@@ -185,7 +186,30 @@ class Pool:
         self.reports.extend(reports)
         new = [item for report in reports for item in report.items if not _is_gap(item)]
         self.items = list(without_copies([*self.items, *new]).values())
-        self._places = {(i.layer, i.scope, i.id): i for i in self.items}
+        self._named = {}
+        for item in self.items:
+            if item.layer in LASTING_LAYERS:
+                self._named.setdefault((item.scope, item.id), []).append(item)
+
+    def answers_from(self, layers: Collection[str]) -> bool:
+        """Whether the best item is one of some layers."""
+        return bool(self.ranked) and self.ranked[0].item.layer in layers
+
+    def replacing(self, reports: Sequence[LayerReport]) -> list[LayerReport]:
+        """Some reports with only those items that have replaced a relevant one, or that one of
+        these has replaced."""
+        ranked = [one.item for one in self.ranked]
+        return [
+            replace(
+                report,
+                items=tuple(
+                    item
+                    for item in report.items
+                    if any(replaces(item, one) or replaces(one, item) for one in ranked)
+                ),
+            )
+            for report in reports
+        ]
 
     def note_listed(self, reports: Sequence[LayerReport], *, is_first: bool = True) -> None:
         """Note which items count as listed: those of a query that names no subject, or only a kind
@@ -373,9 +397,10 @@ class Pool:
         it is not marked, or what it is marked with was not found."""
         newest, passed = item, [item]
         while SUPERSEDED_BY in newest.attributes:
-            newer = self._places.get(
-                (newest.layer, newest.scope, str(newest.attributes[SUPERSEDED_BY]))
-            )
+            marked_with = str(newest.attributes[SUPERSEDED_BY])
+            named = self._named.get((newest.scope, marked_with), [])
+            of_its_layer = (one for one in named if one.layer == newest.layer)
+            newer = next(of_its_layer, next(iter(named), None))
             if newer is None or newer in passed:
                 break
             newest = newer

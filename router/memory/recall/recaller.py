@@ -9,6 +9,8 @@ read only while the confidence of the answer is too low (the cascade).
 * Each step of the cascade reads the next ``LAYERS_A_STEP`` secondary layers. The last step that is
   allowed reads every layer that is left but ``meta``. So "Nothing relevant is stored" is said only
   after all of them were read.
+* If the best item is in one of the ``FACT_LAYERS``, the others of these are read in any case, but
+  only for items that have replaced one of those found, or that one of these has replaced.
 * Reading takes at most the router's deadline for each step. The first time it also waits for a
   memory service, for at most its ``probe_seconds``. The time to judge comes on top.
 """
@@ -48,6 +50,9 @@ _log = logging.getLogger(__name__)
 LAYERS_A_STEP: Final = 2
 """They are read at the same time, so two take no longer than one."""
 MAX_DEPTH: Final = 10
+FACT_LAYERS: Final = ("semantic", "project", "user")
+"""Layers into which people put the same kind of facts. To read all layers of lasting knowledge, and
+not only these, costs twice as much time."""
 _CANDIDATES_AN_ITEM: Final = 3
 """Candidates that each layer is asked for, for one item of the answer. Each layer ranks by its own
 score, and the ranking by relevance and usefulness, which comes later, must have a choice."""
@@ -159,6 +164,15 @@ class Recaller:
             pool.note_listed(more.results, is_first=False)
             await self._judge(pool, more.results)
             path.append(CascadeStep(len(path) + 1, names, before, pool.confidence(k)))
+        if cascade and layers is None and pool.answers_from(FACT_LAYERS):
+            # What has replaced the answer may be in a layer that was not needed for finding it.
+            names = tuple(name for name in unread if name in FACT_LAYERS)
+            more = await self._router.read(layer_query, scope=scope, k=k, layers=names)
+            replacing = pool.replacing(more.results)
+            if any(report.items for report in replacing):
+                await self._judge(pool, replacing)
+            else:
+                pool.add(replacing)
         ranked = pool.ranked
         items = ranked[:k]
         if include_confidence_scores:

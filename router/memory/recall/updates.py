@@ -2,8 +2,11 @@
 
 People save what is true now, and leave in place what was true before: "Our database is Postgres
 14", and later "We moved to MySQL 8". If the attribute ``superseded_by`` of a memory names another
-one, that has replaced it. Otherwise a later statement replaces an earlier one of the same layer and
-scope in these four cases, tried in this order (``replaces``):
+one, that has replaced it. Otherwise a later statement replaces an earlier one in these four cases,
+tried in this order (``replaces``). Both may be in different layers of lasting knowledge, because
+people save one matter in ``semantic`` today and in ``project`` later, and in different scopes if
+one of these contains the other. Memories in two layers are seldom about one matter, so a change
+then needs ``SHARED_BY_FRAME``; and what is only likely to be replaced must be in the same layer.
 
 * **Another value.** Both give a value of the same attribute of the same subject, and the values
   differ (``frames.py``). If two such statements have different subjects or matters, neither
@@ -40,7 +43,6 @@ first.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -48,7 +50,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from router.memory.model import USER_LAYER, LayerQuery, MemoryItem, Scope, aware
+from router.memory.model import USER_LAYER, LayerQuery, MemoryItem, aware
 from router.memory.query.past import asks_for_past, is_in_past_tense, names_only
 from router.memory.recall.frames import KIN, contradict, leading_name, speaks_of
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
@@ -132,47 +134,41 @@ def updates_among(
     """For every item that another one has replaced, the pair with the item that it is marked with,
     else with its latest replacement. Pairs of which neither item ``is_relevant`` are not looked
     at."""
-    by_owner: dict[tuple[str, Scope], list[MemoryItem]] = defaultdict(list)
-    for item in items:
-        if item.layer in LASTING_LAYERS:
-            by_owner[item.layer, item.scope].append(item)
+    lasting = [item for item in items if item.layer in LASTING_LAYERS]
+    lasting.sort(key=lambda item: item.created, reverse=True)
+    relevant = [is_relevant(item) for item in lasting]
     found: list[Update] = []
-    for group in by_owner.values():
-        group.sort(key=lambda item: item.created, reverse=True)
-        relevant = {item.id for item in group if is_relevant(item)}
-        for place, older in enumerate(group):
-            marked_with = [one for one in group if _is_marked(older, one)]
-            newer = (
-                one
-                for one in marked_with or group[:place]
-                if older.id in relevant or one.id in relevant
-            )
-            newest = next((one for one in newer if replaces(one, older)), None)
-            if newest is not None:
-                found.append(Update(older, newest))
+    for place, older in enumerate(lasting):
+        newer = [one for one in lasting if SUPERSEDED_BY in older.attributes and _marks(older, one)]
+        newer = newer or [
+            one
+            for one, bears in zip(lasting[:place], relevant[:place], strict=True)
+            if bears or relevant[place]
+        ]
+        newest = next((one for one in newer if replaces(one, older)), None)
+        if newest is not None:
+            found.append(Update(older, newest))
     return sorted(found, key=lambda update: update.older.created)
 
 
 def update_of(one: MemoryItem, other: MemoryItem) -> Update | None:
     """The two items as an update, if the later one may have replaced the other. None if it cannot
-    have: their layers, scopes or entities differ, they were created at the same time, or items of
-    their layer are never replaced."""
-    if _are_about_two_entities(one, other):
+    have: their layers or entities differ, no scope of them contains the other, they were created at
+    the same time, or items of their layer are never replaced."""
+    if _are_about_two_entities(one, other) or one.layer != other.layer:
         return None
-    if (one.layer, one.scope) != (other.layer, other.scope) or one.layer not in LASTING_LAYERS:
-        return None
-    if one.created == other.created:
+    if not _are_of_one_owner(one, other) or one.created == other.created:
         return None
     return Update(*sorted((one, other), key=lambda item: item.created))
 
 
 def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     """Whether ``newer`` has replaced ``older``; see the module's text."""
-    if newer.layer != older.layer or newer.scope != older.scope or newer.id == older.id:
+    if newer.content == older.content or not _are_of_one_owner(newer, older):
         return False
-    if _is_marked(older, newer):
+    if _marks(older, newer):
         return True
-    if newer.created <= older.created or older.layer not in LASTING_LAYERS:
+    if newer.created <= older.created:
         return False
     if _are_about_two_entities(newer, older):
         return False
@@ -198,9 +194,16 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     return least <= shared < min(len(new_terms), len(old_terms))
 
 
-def _is_marked(older: MemoryItem, newer: MemoryItem) -> bool:
+def _marks(older: MemoryItem, newer: MemoryItem) -> bool:
     """Whether ``older`` is marked as superseded by ``newer``."""
-    return older.attributes.get(SUPERSEDED_BY) == newer.id
+    return older.scope == newer.scope and older.attributes.get(SUPERSEDED_BY) == newer.id
+
+
+def _are_of_one_owner(one: MemoryItem, other: MemoryItem) -> bool:
+    """Whether two items are lasting knowledge, and one of their scopes contains the other: what is
+    saved for a project and what a user has saved in it may be about one matter."""
+    are_lasting = one.layer in LASTING_LAYERS and other.layer in LASTING_LAYERS
+    return are_lasting and (one.scope.sees(other.scope) or other.scope.sees(one.scope))
 
 
 def _are_about_two_entities(one: MemoryItem, other: MemoryItem) -> bool:
@@ -280,11 +283,14 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
         or not old_terms.isdisjoint(stems(" ".join(_REPLACED.findall(text))))
     )
     strong_changes = _changes_in(text) - _WEAK_CHANGE_WORDS
-    least = SHARED_BY_CHANGE if strong_changes else SHARED_BY_FRAME
+    same_layer = newer.layer == older.layer
+    least = SHARED_BY_CHANGE if strong_changes and same_layer else SHARED_BY_FRAME
     shorter = min(len(new_terms), len(old_terms))
     if is_of_one_matter and len(alike) >= least * shorter:
         return True
     if new_person != old_person and name not in old_terms:
+        return False
+    if not same_layer and new_person is None:
         return False
     # "I moved" after "I live": the word of change is itself the related word.
     linked_by_change = {word for word, others in related if others & new_terms}

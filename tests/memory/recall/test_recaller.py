@@ -459,6 +459,31 @@ async def test_nothing_follows_what_was_listed() -> None:
     assert contents(result) == ["0.01 a finished task"]
 
 
+async def test_what_has_replaced_the_answer_is_found_in_another_layer_and_nothing_else() -> None:
+    old, new, other = "The code is 4411.", "The code is 7320.", "The mailbox is red."
+    semantic, project = LoopLayer("semantic"), LoopLayer("project")
+    semantic.items = [remembered("semantic", old, days_old=90)]
+    project.items = [
+        remembered("project", new, days_old=9),
+        remembered("project", other, days_old=9),
+    ]
+    given = Given({old: 0.9, new: 0.5, other: 0.8})
+    weights = LayerWeights()
+    router = MemoryRouter(
+        [semantic, project],
+        classifier=TableClassifier(which_code=classified("semantic")),
+        weights=weights,
+        monotonic=Clock(0.0),
+    )
+    recall = Recaller(router, relevance=given.of, clock=Clock(NOW.timestamp()))
+    answer = await recall.answer("which code")
+    alone = await recall.answer("which code", cascade=False)
+    await router.aclose()
+    weights.close()
+    assert contents(alone) == [old]
+    assert contents(answer) == [new, old]
+
+
 async def test_what_has_happened_is_no_answer_to_what_is_to_be_done() -> None:
     episodic, planning = LoopLayer("episodic", "0.1 a fall"), LoopLayer("planning")
     planning.items = [remembered("planning", "0.01 finish the course by 30 November", days_old=9)]
