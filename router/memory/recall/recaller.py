@@ -42,6 +42,7 @@ from router.memory.recall.confidence import (
 from router.memory.recall.memory_router import MAX_K, MemoryRouter, check_k
 from router.memory.recall.pool import RELEVANCE_FLOOR, Pool
 from router.memory.recall.relevance import Judge
+from router.memory.recall.updates import replaces
 from router.memory.stores.graph import told
 from router.memory.texts.questions import questions_of
 
@@ -308,7 +309,11 @@ def _contradiction(answer: Sequence[RecalledItem], pair: tuple[MemoryItem, Memor
     sees the texts in this order, and no ids."""
     items = [one.item for one in answer]
     first, second = sorted(items.index(item) + 1 for item in pair)
-    return f"Items {first} and {second} contradict each other, and nothing tells which one holds."
+    older, newer = sorted(pair, key=lambda item: item.created)
+    tells = "nothing tells which one holds"
+    if replaces(newer, older):
+        tells = f"item {items.index(newer) + 1}, the later one, may have replaced the other"
+    return f"Items {first} and {second} contradict each other, and {tells}."
 
 
 def _reasons(

@@ -330,7 +330,10 @@ async def test_of_two_that_contradict_each_other_the_later_comes_first_and_both_
     ids = {one.item.content: one.item.id for one in result.items}
     assert result.conflicts == ((ids[new], ids[old]),)
     places = sorted(contents(result).index(content) + 1 for content in (old, new))
-    assert f"Items {places[0]} and {places[1]} contradict each other" in result.reasoning[-1]
+    assert result.reasoning[-1] == (
+        f"Items {places[0]} and {places[1]} contradict each other, and item {places[0]}, the later "
+        "one, may have replaced the other."
+    )
 
 
 async def test_what_says_that_something_has_changed_is_no_conflict() -> None:
