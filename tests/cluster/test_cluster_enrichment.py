@@ -104,7 +104,7 @@ async def test_what_cannot_be_used_is_refused_and_named(
     await redis.set(keys.enrichment(git), mixed.to_line())
     skills.append(SkillManifest.in_memory("ordered", "Is the skill ordered."))
     ordered = Enrichment(skill="ordered", digest=skills[-1].digest, requests=(order,))
-    await redis.set(keys.enrichment(ordered.digest), ordered.to_line())
+    await redis.set(keys.enrichment(skills[-1].digest), ordered.to_line())
     await redis.aclose()
     with caplog.at_level(logging.WARNING):
         async with few_skills_router(settings, MemorySource(skills)) as router:
