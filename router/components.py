@@ -39,7 +39,7 @@ _log: Final = logging.getLogger(__name__)
 MAX_WARNINGS: Final = 5
 """How many left-out skills are warned of one by one when a router opens; one more warning counts
 the rest."""
-DECISION_VERSION: Final = 8
+DECISION_VERSION: Final = 9
 """Raise this number when a change of the code makes cached answers wrong, or changes the meaning of
 confidences. It is part of every cache context, and of the version of what was learnt about
 confidences, so that those of an earlier version are not used any more. Both depend on the encoder's

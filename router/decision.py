@@ -1,7 +1,8 @@
 """Decides the requests that no cache answers: correction, local model, LLM, retrieval, verdict.
 
 * A person's correction of this very request is the answer, before anything else.
-* A skill that the request names outright is loaded; neither the LLM nor the local model is asked.
+* A skill that the request addresses by its name ("/git", "the git skill") is loaded; neither the
+  LLM nor the local model is asked. Skills that it refuses by name are offered to neither.
 * With an LLM, the local model (which is fitted to the labels) comes next. It answers where the risk
   of its answer is within the error bound. Otherwise the LLM is asked once, and its answer becomes a
   label for later requests. Retrieval runs only when that answer is weak or missing.
@@ -98,8 +99,12 @@ class Decider:
     async def _by_stages(self, request: Request, cache_trace: tuple[StageTrace, ...]) -> Decided:
         """Decide a request that nobody has corrected."""
         settings, learner = self._settings.vector, self._parts.learner
-        retrieved = await self._retrieve_named(request)
-        if retrieved is not None:
+        named = self._index.skill_names.named_in(request.text)
+        if named.refused:
+            offered = self._index.without_refused(named, request.available) or ()
+            request = replace(request, available=tuple(offered))
+        retrieved = await self._retrieve(request) if named.is_addressed else None
+        if retrieved is not None and retrieved.names_skills:
             not_asked = StageTrace(Stage.LLM, Outcome.SKIPPED, retrieved.reason)
             entry = not_asked if self._parts.llm.models else _NO_LLM
             verdict = verdict_of_retrieval(request.text, retrieved, settings)
@@ -123,7 +128,10 @@ class Decider:
             verdict = await self._while_llm_is_down(request, check)
         elif (weak := weakness(chosen.skills, confidence, self._skills, settings)) is not None:
             retrieved = await self._retrieve(request)
-            verdict = verdict_of_weak_llm(chosen, confidence, weak, retrieved, settings)
+            if retrieved.names_skills:
+                verdict = verdict_of_retrieval(request.text, retrieved, settings)
+            else:
+                verdict = verdict_of_weak_llm(chosen, confidence, weak, retrieved, settings)
         else:
             verdict, cache_as = verdict_of_llm(chosen, confidence), DecidedBy.LLM
         entry = answer.trace
@@ -216,6 +224,7 @@ class Decider:
         if (
             learner is not None
             and self._local_model_may_answer
+            and not retrieved.names_skills
             and (fits := retrieved.fits) is not None
         ):
             scores = {match.name: match.score for match in retrieved.matches}
@@ -237,13 +246,6 @@ class Decider:
         if local.confidence >= LIKELY:
             return verdict_of_local_model(request.text, local, settings, retrieved.microseconds)
         return verdict_of_neither(local, other, settings)
-
-    async def _retrieve_named(self, request: Request) -> RetrievalDecision | None:
-        """The decision for a request that names skills outright; None for any other."""
-        if not self._index.skill_names.named_in(request.text).wanted:
-            return None
-        retrieved = await self._retrieve(request)
-        return retrieved if retrieved.names_skills else None
 
     async def _retrieve(self, request: Request) -> RetrievalDecision:
         caution = self._settings.vector.least_right

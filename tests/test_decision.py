@@ -65,6 +65,26 @@ async def test_an_llm_decides_where_the_named_skill_is_not_available(
     assert (summary(result), result.stage) == ((Decision.ROUTE, ("git",)), Stage.LLM)
 
 
+async def test_a_compound_name_in_a_request_wins_where_the_llm_finds_no_skill(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(completion(answer(), probabilities={}))
+    async with shipped_router(tmp_path, openai_server) as router:
+        result = await router.route("code-review for the parser")
+    assert (summary(result), result.stage) == ((Decision.ROUTE, ("code-review",)), Stage.VECTOR)
+    assert len(openai_server.requests) == 1
+
+
+async def test_a_skill_that_is_refused_by_name_is_not_offered_to_the_llm(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(completion(answer("testing"), probabilities={"testing": 0.9}))
+    async with shipped_router(tmp_path, openai_server) as router:
+        await router.route("look at the parser, but without the code-review skill")
+    (offered,) = offered_names(openai_server)
+    assert sorted([*offered, "code-review"]) == SHIPPED_NAMES
+
+
 # --- strong answers
 
 

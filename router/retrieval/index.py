@@ -25,7 +25,7 @@ from router.retrieval.copies import Copies, root_numbers
 from router.retrieval.documents import Edit, examples_of
 from router.retrieval.encoders import Encoder
 from router.retrieval.matches import Clause, Match, Ranking
-from router.retrieval.names import SkillNames
+from router.retrieval.names import NamedSkills, SkillNames
 from router.retrieval.reader import ReadRequest, ReadText, RequestReader
 from router.retrieval.scoring import ALL_SKILLS, FULLY_SCORED, Positions, Scored, SkillScores
 from router.retrieval.spare_memory import give_back
@@ -212,9 +212,7 @@ class SkillIndex:
             limit: how many matches to return, at least 1.
         """
         named = self.skill_names.named_in(request)
-        if named.refused:
-            offered = self._names if among is None else among
-            among = [name for name in offered if name not in named.refused]
+        among = self.without_refused(named, among)
         if self._copies.stronger:
             among = self._copies.without(among)
         allowed = ALL_SKILLS if among is None else self._positions_of(among)
@@ -223,6 +221,16 @@ class SkillIndex:
             return Ranking(())
         read = await self.reader.read(request, context)
         return self._ranking(read, self._among(named.wanted, allowed), allowed, size, limit)
+
+    def without_refused(
+        self, named: NamedSkills, among: Sequence[str] | None
+    ) -> Sequence[str] | None:
+        """The names that may be chosen, None for all: those of ``among`` that a request does not
+        refuse."""
+        if not named.refused:
+            return among
+        offered = self._names if among is None else among
+        return [name for name in offered if name not in named.refused]
 
     async def scores(self, request: str, names: Sequence[str]) -> NDArray[np.float64]:
         """The fused scores of some skills of this catalog for a request."""

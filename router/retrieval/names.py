@@ -2,8 +2,11 @@
 
 A compound name counts wherever it stands ("run test-driven-development on this"). A simple name is
 often an everyday word, so it counts only where it is the whole request or is marked as a name
-("/git", "`git`", "the git skill"). A name is refused where its clause has a refusal a few words
-before it ("do not use the git skill").
+("/git", "`git`", "the git skill").
+
+A name is refused only where the words directly before it say so ("do not use the git skill"), and
+so are the names that follow it in a list. A name near another negation ("without errors in git")
+is neither wanted nor refused: the request is then ranked as any other.
 """
 
 from __future__ import annotations
@@ -15,15 +18,27 @@ from typing import Final, NamedTuple
 from router.retrieval.documents import Edit
 
 _TOKEN: Final = re.compile(r"[^\s,;!?()\[\]{}<>|]+")
-_MARKS: Final = "/$@#`'\"*"
-_EDGES: Final = _MARKS + ".:"
+_MARKS: Final = "/$@`"
+_EDGES: Final = _MARKS + "#'\"*.:"
 _COMPOUND: Final = re.compile(r"\w[-_.:/]\w")
 _NOUNS: Final = frozenset(("skill", "skills", "tool", "tools"))
-_CLAUSE_END: Final = re.compile(r"[,;:!?()\n]|\.\s|\bbut\b")
 _REFUSAL: Final = re.compile(
-    r"\b(?:not|don['\u2019]?t|never|no|without|except|instead of|rather than)(?:\s+\S+){0,3}\s*$"
+    r"(?:\b(?:do not|don['\u2019]?t|never|not to|cannot|"
+    r"(?:can|could|should|must|would|may|need)(?: not|n['\u2019]?t)) "
+    r"(?:use|run|load|call|pick|choose|take|apply|invoke)|"
+    r"\b(?:without|except(?: for)?|avoid|instead of|rather than|other than|"
+    r"(?:anything|everything) but|(?<!why )not)(?: (?:using|use|with))?)"
+    r" (?:(?:any|either|one) of )?(?:(?:the|these|those|any|a|my) )?(?:(?:skills?|tools?):? )?$"
 )
-"""What may stand before a refused name in its clause: three words after the refusal, at most."""
+"""What stands directly before a refused name."""
+_LISTED: Final = re.compile(r"[\s,]*(?:or|and|nor)?\s*(?:the )?")
+"""What stands between two names of a list."""
+_NEGATION: Final = re.compile(
+    r"\b(?:not|don['\u2019]?t|never|no|without|except)(?: (?!but )[^\s,;:!?()]+){0,2} $"
+)
+"""A name behind it in the same clause is not wanted."""
+_CHARACTERS_BEFORE: Final = 80
+"""So much of the text before a name is read."""
 MAX_READ_CHARACTERS: Final = 2_000
 
 
@@ -33,10 +48,13 @@ class NamedSkills(NamedTuple):
     Attributes:
         wanted: those that it asks for.
         refused: those that it names only to say that they are not wanted.
+        is_addressed: whether one of ``wanted`` cannot be a mere word of the request: it is the
+            whole request, is marked ("/git"), or stands before "skill" or "tool".
     """
 
     wanted: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    is_addressed: bool = False
 
 
 class SkillNames:
@@ -71,9 +89,10 @@ class SkillNames:
         text = request[:MAX_READ_CHARACTERS].casefold()
         whole = self._by_words.get(_words(text.strip(_EDGES + " \n\t")))
         if whole is not None:
-            return NamedSkills((whole,))
+            return NamedSkills((whole,), is_addressed=True)
         wanted: dict[str, None] = {}
         refused: dict[str, None] = {}
+        is_addressed, end_of_refused = False, -1
         spoken = list(_TOKEN.finditer(text))
         for place, token in enumerate(spoken):
             bare = token[0].strip(_EDGES)
@@ -82,10 +101,19 @@ class SkillNames:
                 continue
             follower = spoken[place + 1][0].strip(_EDGES) if place + 1 < len(spoken) else ""
             marked = token[0][0] in _MARKS or follower in _NOUNS
-            if marked or _COMPOUND.search(bare):
-                clause = _CLAUSE_END.split(text[: token.start()])[-1]
-                (refused if _REFUSAL.search(clause) else wanted).setdefault(name)
-        return NamedSkills(tuple(wanted), tuple(name for name in refused if name not in wanted))
+            if not (marked or _COMPOUND.search(bare)):
+                continue
+            between = text[end_of_refused : token.start()] if end_of_refused >= 0 else None
+            before = text[max(0, token.start() - _CHARACTERS_BEFORE) : token.start()]
+            before = re.sub(r"\s+", " ", before)
+            if _REFUSAL.search(before) or (between is not None and _LISTED.fullmatch(between)):
+                refused.setdefault(name)
+                end_of_refused = token.end()
+            elif not _NEGATION.search(before):
+                wanted.setdefault(name)
+                is_addressed |= marked
+        unwanted = tuple(name for name in refused if name not in wanted)
+        return NamedSkills(tuple(wanted), unwanted, is_addressed)
 
     def removed_from(self, text: str) -> str:
         """A text without the compound names of skills in it."""

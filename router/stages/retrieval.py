@@ -220,7 +220,7 @@ def decide_from_ranking(
     if ranking.wordless:  # punctuation has a vector, too, and some skill is always nearest to it
         decided = RetrievalDecision(Decision.ABSTAIN, (), 1.0, "the request has no word", {})
     elif ranking.named:
-        decided = _of_named(ranking)
+        decided = _with_clauses(_of_named(ranking), ranking, caution)
     else:
         decided = _with_clauses(_of_best(ranking, caution), ranking, caution)
         if decided.decision is Decision.CLARIFY and is_courtesy(request):
@@ -273,7 +273,8 @@ def _with_clauses(decided: RetrievalDecision, whole: Ranking, caution: float) ->
     if not decided.selected:
         return decided
     wanted = further(whole, decided.selected[0], caution)
-    names = tuple(wanted)[: MAX_SELECTED - 1]
+    others = [name for name in wanted if name not in decided.selected]
+    names = tuple(others[: MAX_SELECTED - len(decided.selected)])
     if not names:
         return decided
     asks = "one clause asks for" if len(names) == 1 else "clauses ask for"

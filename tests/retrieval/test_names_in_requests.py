@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from router.retrieval.names import SkillNames
+from router.retrieval.names import NamedSkills, SkillNames
 
 NAMES = SkillNames(
     ["git", "test-driven-development", "calendar.create_event", "writer", "Clean-Up"]
@@ -28,7 +28,7 @@ NAMES = SkillNames(
     ],
 )
 def test_a_name_that_is_written_as_one_is_found(request_: str, named: tuple[str, ...]) -> None:
-    assert NAMES.named_in(request_) == (named, ())
+    assert NAMES.named_in(request_)[:2] == (named, ())
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,12 @@ def test_a_name_that_is_written_as_one_is_found(request_: str, named: tuple[str,
         "/",
         "/gitk",
         "x" * 5_000 + " /git",  # further than is read
+        'translate the word "writer" into German',
+        "post it with #git",
     ],
 )
 def test_what_is_no_name_is_not(request_: str) -> None:
-    assert NAMES.named_in(request_) == ((), ())
+    assert NAMES.named_in(request_) == NamedSkills()
 
 
 @pytest.mark.parametrize(
@@ -62,15 +64,35 @@ def test_what_is_no_name_is_not(request_: str) -> None:
         ("instead, use clean-up", ("Clean-Up",), ()),
         ("do not clean anything by hand, I have /git", ("git",), ()),
         ("without /git first and then with /git", ("git",), ()),
+        ("do not use clean-up, /git or $writer", (), ("Clean-Up", "git", "writer")),
+        ("do not use any of these skills: /git, /writer", (), ("git", "writer")),
+        ("you shouldn't use /git here", (), ("git",)),
+        ("avoid clean-up; run /git", ("git",), ("Clean-Up",)),
+        ("anything but the git skill", (), ("git",)),
+        ("don't forget to use clean-up", ("Clean-Up",), ()),
+        ("why not use clean-up for it?", (), ()),  # ranked as any other request
+        ("merge them without errors with /git", (), ()),
+        ("the build does not work with clean-up", (), ()),
     ],
 )
-def test_a_name_behind_a_refusal_of_its_clause_is_refused(
+def test_a_name_directly_behind_a_refusal_and_a_list_that_it_begins_are_refused(
     request_: str, wanted: tuple[str, ...], refused: tuple[str, ...]
 ) -> None:
-    assert NAMES.named_in(request_) == (wanted, refused)
+    assert NAMES.named_in(request_)[:2] == (wanted, refused)
 
 
 def test_compound_names_are_taken_out_of_a_text_and_everyday_words_stay() -> None:
     names = SkillNames(("git", "send-invoice", "crm.find_person"))
     text = "I found her with `crm.find_person`, put it into git: send-invoice or send invoices?"
     assert names.removed_from(text) == "I found her with , put it into git:  or send invoices?"
+
+
+@pytest.mark.parametrize("request_", ["git", "Clean up.", "/git it", "run `git`", "the git skill"])
+def test_a_name_that_is_no_mere_word_addresses_its_skill(request_: str) -> None:
+    assert NAMES.named_in(request_).is_addressed
+
+
+@pytest.mark.parametrize("request_", ["clean-up this", "was test-driven-development worth it?"])
+def test_a_compound_name_may_be_a_mere_word(request_: str) -> None:
+    found = NAMES.named_in(request_)
+    assert found.wanted and not found.is_addressed
