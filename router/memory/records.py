@@ -36,7 +36,7 @@ from router.memory.recall.updates import (
 )
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
-from router.memory.stores.rows import checked, is_day
+from router.memory.stores.rows import checked, is_day, read_names
 from router.memory.stores.spaces import PROPOSALS, Place
 from router.memory.texts.questions import QUESTIONS, checked_questions, inheriting
 from router.plain_json import PlainJson, first_fault
@@ -136,7 +136,7 @@ class Records:
         """Store an item, and mark the items that it replaces as superseded. Returns the item, and
         others that it may replace. Without an ``expires_at`` of its own the item gets one from the
         time to live of its layer."""
-        item = replace(item, attributes=self._zoned(item.attributes))
+        item = replace(item, attributes=self._read(item.attributes))
         days = self._ttl_days.get(item.layer)
         if days is not None and EXPIRES_AT not in item.attributes:
             expires = datetime.fromtimestamp(self._clock(), UTC) + timedelta(days=days)
@@ -244,7 +244,7 @@ class Records:
     ) -> MemoryItem:
         """Change an item that is stored in exactly this scope; returns it as it is stored.
         Arguments that are None change nothing; an attribute that is None is removed."""
-        changes = self._zoned(attributes or {})
+        changes = self._read(attributes or {})
         if changes.get(QUESTIONS) is not None:
             checked_questions(changes[QUESTIONS])
 
@@ -258,15 +258,16 @@ class Records:
 
         return self._save_over(changed)
 
-    def _zoned(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """Attributes in which a time that names no time zone is one of the user's. A day on which
-        something is due stays as it is: it is that day wherever one asks."""
-        zoned = dict(attributes)
+    def _read(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Attributes as a caller means them: under the names by which they are read, and a time
+        that names no time zone is one of the user's. A day on which something is due stays as it
+        is: it is that day wherever one asks."""
+        read = read_names(attributes)
         for name in (EXPIRES_AT, DUE):
-            value = attributes.get(name)
+            value = read.get(name)
             if isinstance(value, str) and not (name == DUE and is_day(value)):
-                zoned[name] = moment_of(f"attributes.{name}", value, self._time_zone).isoformat()
-        return zoned
+                read[name] = moment_of(f"attributes.{name}", value, self._time_zone).isoformat()
+        return read
 
     def profile(self, scope: Scope, *, limit: int) -> tuple[MemoryItem, ...]:
         """What is known of the user in the scope and has not been replaced, newest first. Raises

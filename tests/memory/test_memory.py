@@ -451,6 +451,35 @@ async def test_times_of_attributes_are_in_the_time_zone_that_is_set(opened: Open
         }
 
 
+async def test_attributes_that_are_read_may_be_named_in_capital_letters(opened: Opened) -> None:
+    """They were renamed after the time zone, the time to live and the questions were seen to."""
+    zone = "Europe/Berlin"
+    async with opened(time_zone=zone, layer_ttl_days={"semantic": 30}) as memory:
+        given = {"Due": "2026-12-01T10:00", "Status": "blocked"}
+        task = await memory.save("Pay", layer="prospective", scope=ADA, attributes=given)
+        assert task.item and dict(task.item.attributes) == {
+            "due": "2026-12-01T10:00:00+01:00",
+            "status": "blocked",
+        }
+        changes = {"DUE": "2027-01-01T09:00", "Status": None}
+        edited = await memory.edit(task.name, layer="prospective", scope=ADA, attributes=changes)
+        assert dict(edited.attributes) == {"due": "2027-01-01T09:00:00+01:00"}
+
+        fair = await memory.save(
+            "The fair is on", layer="semantic", attributes={"Expires_At": "2026-12-01"}
+        )
+        assert fair.item and fair.item.attributes["expires_at"] == "2026-11-30T23:00:00+00:00"
+
+        old = await memory.save("The code is 4711", layer="semantic", questions=["What opens it?"])
+        new = await memory.save(
+            "The code is 4812",
+            layer="semantic",
+            attributes={"Questions": ("How do I get in?",)},
+            supersede=[old.name],
+        )
+        assert new.item and new.item.attributes["questions"] == ("How do I get in?",)
+
+
 async def test_a_task_that_names_no_day_does_not_answer_when_something_is(opened: Opened) -> None:
     """The words of the question speak for tasks, and one that fits ended the search."""
     async with opened() as memory:

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from router.errors import InvalidRequest
 from router.memory.model import (
@@ -28,6 +28,8 @@ from router.memory.stores.spaces import Space, scope_key
 from router.memory.texts.questions import QUESTIONS, kept_questions, questions_of
 from router.plain_json import ReadOnly
 
+T = TypeVar("T")
+
 REQUIRED_SCOPE: Final[Mapping[str, str]] = {"user": "user", "project": "project"}
 """Layers whose items must have a user (or a project) in their scope."""
 NAMED_ATTRIBUTES: Final = ("title", "entity", "relations", "actor", "action", "subject")
@@ -41,6 +43,14 @@ TAG_MARK: Final = "#"
 _COLUMNS: Final = (
     "row, space, id, created, accessed, usefulness, type, tags, provenance, attributes, content"
 )
+
+
+def read_names(attributes: Mapping[str, T]) -> dict[str, T]:
+    """Attributes with those that are read under the names by which they are read."""
+    return {
+        name.lower() if name.lower() in _READ_ATTRIBUTES else name: value
+        for name, value in attributes.items()
+    }
 
 
 def checked(item: MemoryItem) -> MemoryItem:
@@ -64,10 +74,7 @@ def checked(item: MemoryItem) -> MemoryItem:
         raise InvalidRequest(
             f"attributes and provenance: {size:,} characters; at most {MAX_CONTENT_CHARACTERS:,}"
         )
-    attributes = {
-        name.lower() if name.lower() in _READ_ATTRIBUTES else name: value
-        for name, value in item.attributes.items()
-    }
+    attributes = read_names(item.attributes)
     if item.layer == TASK_LAYER and "status" in attributes:
         attributes["status"] = TaskStatus.parse(attributes["status"]).value
     if "expires_at" in attributes:
