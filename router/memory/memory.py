@@ -310,14 +310,15 @@ class Memory(OpenedInBlock):
     ) -> MemoryItem:
         """One memory: of the files by its name, or of a layer by its id. Raises UnknownMemory if
         there is none that the scope sees."""
-        parsed_scope = Scope.parse(scope)
+        parsed_scope, zone = Scope.parse(scope), self._zone(None)
         async with self._in_use() if layer is None else self._reading() as parts:
             if layer is None:
-                return await parts.unified.get(name, scope=parsed_scope)
+                return (await parts.unified.get(name, scope=parsed_scope)).in_zone(zone)
             from router.memory.records import check_stored
 
             check_stored(layer, "layer")
-            return await in_thread(lambda: parts.store.get(layer, name, parsed_scope))
+            found = await in_thread(lambda: parts.store.get(layer, name, parsed_scope))
+            return found.in_zone(zone)
 
     async def save(
         self,
@@ -408,7 +409,13 @@ class Memory(OpenedInBlock):
                 **values,
             )
             saved, older = await in_thread(lambda: parts.records.save(item, supersede=supersede))
-            return SaveReport(saved.id, ServiceFate.OFF, layer=layer, item=saved, supersedes=older)
+            return SaveReport(
+                saved.id,
+                ServiceFate.OFF,
+                layer=layer,
+                item=saved.in_zone(zone),
+                supersedes=tuple(item.in_zone(zone) for item in older),
+            )
 
     async def list(
         self,
@@ -438,21 +445,23 @@ class Memory(OpenedInBlock):
         attributes: Mapping[str, AttributeValue | None] | None = None,
     ) -> MemoryItem:
         """Change an item that is stored in exactly this scope; see ``Records.edit``."""
-        parsed_scope = Scope.parse(scope)
+        parsed_scope, zone = Scope.parse(scope), self._zone(None)
         async with self._reading() as parts:
-            return await in_thread(
+            edited = await in_thread(
                 lambda: parts.records.edit(
                     layer, name, parsed_scope, content=content, tags=tags, attributes=attributes
                 )
             )
+        return edited.in_zone(zone)
 
     async def profile(
         self, *, scope: Scope | Mapping[str, object], limit: int = 100
     ) -> tuple[MemoryItem, ...]:
         """What is known of a user and holds now, newest first; see ``Records.profile``."""
-        parsed_scope = Scope.parse(scope)
+        parsed_scope, zone = Scope.parse(scope), self._zone(None)
         async with self._reading() as parts:
-            return await in_thread(lambda: parts.records.profile(parsed_scope, limit=limit))
+            known = await in_thread(lambda: parts.records.profile(parsed_scope, limit=limit))
+        return tuple(item.in_zone(zone) for item in known)
 
     async def export(self, *, owner: Scope | Mapping[str, object] | None = None) -> tuple[str, ...]:
         """All items of an owner, each as a line of JSON; None exports everybody's.
@@ -509,11 +518,13 @@ class Memory(OpenedInBlock):
         """
         from router.memory.curation.consolidation import drafted, proposals_for
 
-        parsed_scope, now = Scope.parse(scope), self._now()
+        parsed_scope, now, zone = Scope.parse(scope), self._now(), self._zone(None)
         async with self._reading() as parts:
             made = await in_thread(
                 lambda: parts.proposals.unknown(
-                    proposals_for(parts.records.all_of(parsed_scope), now)
+                    proposals_for(
+                        (item.in_zone(zone) for item in parts.records.all_of(parsed_scope)), now
+                    )
                 )
             )
             if self._models:

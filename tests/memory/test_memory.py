@@ -435,6 +435,35 @@ async def test_a_day_of_saving_is_that_day_in_the_time_zone_that_is_set(
         assert any("2026-02-26 to 2026-02-26" in one.item.content for one in counted.items)
 
 
+async def test_an_item_tells_the_day_of_the_time_zone_that_is_set_wherever_it_is_given(
+    opened: Opened,
+) -> None:
+    """Only lists and answers told it: everything else told the day in UTC, the one before."""
+    async with opened(time_zone="Europe/Berlin") as memory:
+        saved = await memory.save("Likes tea.", layer="user", scope=ADA, created="2026-02-26")
+        given = [
+            saved.item,
+            await memory.get(saved.name, layer="user", scope=ADA),
+            await memory.edit(saved.name, layer="user", scope=ADA, tags=["taste"]),
+            *await memory.profile(scope=ADA),
+        ]
+        assert [str(item.created.date()) for item in given if item] == ["2026-02-26"] * 4
+
+
+async def test_the_evidence_of_a_proposal_tells_days_of_the_time_zone_that_is_set(
+    opened: Opened,
+) -> None:
+    async with opened(time_zone="Europe/Berlin") as memory:
+        for day, value in (("2026-02-25", "MySQL"), ("2026-02-26", "Postgres")):
+            content = f"Our database is {value}"
+            await memory.save(content, layer="semantic", scope=ADA, created=day)
+        [proposal] = await memory.consolidate(scope=ADA)
+        assert proposal.evidence == (
+            "2026-02-25: Our database is MySQL",
+            "2026-02-26: Our database is Postgres",
+        )
+
+
 async def test_times_of_attributes_are_in_the_time_zone_that_is_set(opened: Opened) -> None:
     async with opened(time_zone="America/Los_Angeles") as memory:
         given = {"expires_at": "2026-03-28", "due": "2026-03-05T17:00"}
