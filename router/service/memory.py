@@ -37,10 +37,7 @@ T = TypeVar("T")
 
 MAX_PROBLEMS: Final = 50
 """How many problems with memory files ``memory_status`` spells out."""
-HIDDEN: Final = (
-    "Nothing is stored that this scope sees. What was saved with a project or a session is seen "
-    "with `project` or `session`."
-)
+_HIDDEN: Final = "What was saved with a project or a session is seen with `project` or `session`."
 
 
 class ScopedArguments(Arguments):
@@ -381,13 +378,18 @@ class MemoryService:
     async def list(self, arguments: ListArguments) -> Stock:
         """What the layers hold, newest first."""
         page = await self._observed(self._memory.list(**self._keywords(arguments)))
-        hint = "" if page.items or arguments.after is not None else HIDDEN
+        hint = ""
+        if not page.items and arguments.after is None:
+            layers = "The layers hold" if arguments.layers is None else "These layers hold"
+            hint = _empty(f"{layers} nothing that this scope sees.", arguments)
         return Stock.model_validate({"items": page.items, "next": page.next, "hint": hint})
 
     async def profile(self, arguments: ScopedArguments) -> Stock:
         """What is known of the user and holds now, newest first."""
         known = await self._observed(self._memory.profile(scope=self._scope(arguments)))
-        return Stock.model_validate({"items": known, "next": None, "hint": "" if known else HIDDEN})
+        missing = "The layer `user` holds nothing of this user that is valid now."
+        hint = "" if known else _empty(missing, arguments)
+        return Stock.model_validate({"items": known, "next": None, "hint": hint})
 
     async def get(self, arguments: NamedArguments) -> StoredInFull:
         """One memory by its name."""
@@ -407,6 +409,12 @@ class MemoryService:
         problems = unified["problems"][:MAX_PROBLEMS]
         renamed = {"problems": problems, "service_reason": unified["reason"]}
         return MemoryNow(**{**status, **unified, **renamed})
+
+
+def _empty(missing: str, arguments: ScopedArguments) -> str:
+    """The hint of an empty answer: what is missing, and what may hide it."""
+    names_both = arguments.project is not None and arguments.session is not None
+    return missing if names_both else f"{missing} {_HIDDEN}"
 
 
 def scope_of(

@@ -327,6 +327,29 @@ async def test_who_sees_nothing_is_told_that_a_project_may_hide_it(client: Peer)
     assert (await call(client, "list_memories", after="1:0", **here))["hint"] == ""
 
 
+async def test_an_empty_list_says_only_what_is_known_to_be_missing(client: Peer) -> None:
+    """It said that nothing was stored, though other layers held what the scope sees."""
+    named = {"project": "orrery", "session": "monday"}
+    redis = {"name": "redis", "layer": "semantic", "user": "ada"}
+    await call(client, "save_memory", content="We use Redis.", **redis)
+
+    async def hint(tool: str, **arguments: object) -> str:
+        answer = await call(client, tool, user="ada", **arguments)
+        assert answer["items"] == []
+        return str(answer["hint"])
+
+    hides = "What was saved with a project or a session is seen with `project` or `session`."
+    graph = "These layers hold nothing that this scope sees."
+    assert await hint("list_memories", layers=["graph"]) == f"{graph} {hides}"
+    assert await hint("list_memories", layers=["graph"], **named) == graph
+    profile = "The layer `user` holds nothing of this user that is valid now."
+    assert await hint("user_profile", session="monday") == f"{profile} {hides}"
+    assert await hint("user_profile", **named) == profile
+    await call(client, "delete_memory", **redis)
+    nothing = "The layers hold nothing that this scope sees."
+    assert await hint("list_memories", **named) == nothing
+
+
 async def test_questions_find_a_memory_and_are_not_read_with_the_answer(client: Peer) -> None:
     content, asked = "Hazelnuts make my throat swell.", ["What am I allergic to?"]
     arguments = {"content": content, "layer": "user", "name": "nuts", "questions": asked}
