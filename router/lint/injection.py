@@ -69,19 +69,19 @@ _ENGLISH: Final = re.compile(
     # about instructions
     | \b(?:note|notice|message|memo|attention|reminder|instructions?)\s+(?:to|for)\s+
       (?:the\s+|all\s+|any\s+)?{_READERS}s?\s*[:,!\u2014-]
-    | \b(?:attention|dear|hey|hello)\s*,?\s+(?:the\s+)?{_READERS}s?\b\s*[:,!\u2014-]
-    | \b(?:output|answer|respond|reply)\s+(?:only\s+|exactly\s+|just\s+)?(?:with\s+)?:?\s*[\[{{]
+    | \b(?:attention|dear|hey|hello)(?:\s*,)?\s+(?:the\s+)?{_READERS}s?\b\s*[:,!\u2014-]
+    | \b(?:output|answer|respond|reply)\s+(?:only\s+|exactly\s+|just\s+)?(?:with\s+)?(?::\s*)?[\[{{]
     | \b(?:ignore|disregard|forget|override|bypass)\b[^.]{{0,40}}
       \b(?:previous|prior|earlier|above|system|all|any|your|other)\b[^.]{{0,20}}
       \b(?:instructions?|rules?|prompts?|guidelines?)\b
     | \b(?:ignore|disregard|forget|override|bypass|skip)\s+(?:the\s+|your\s+|this\s+)?{_READERS}s?
-      \s*,?\s*(?:and|but|then|to)?\s+(?:just\s+|simply\s+|always\s+)?{_VERBS}\s+(?:this|it)\b
+      (?:\s*,)?(?:\s*(?:and|but|then|to))?\s+(?:just\s+|simply\s+|always\s+)?{_VERBS}\s+(?:this|it)\b
     | \byou\ are\ now\b
     # the beginning of another turn
     | </?(?:system|user|assistant|instructions?)\b[^>]*>
     | <\|\w+\|> | \[/?INST\] | <</?SYS>>
-    | ^\s*\#{{1,6}}\s*(?:system|assistant)\b
-    | ^\s*(?:system|assistant)\s*:
+    | ^[^\S\n]*\#{{1,6}}\s*(?:system|assistant)\b
+    | ^[^\S\n]*(?:system|assistant)\s*:
     """,
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )

@@ -43,7 +43,7 @@ _SOURCES: Final = {
 """What a pipe into an interpreter may begin with: a command, and what must follow it."""
 _COMMAND: Final = re.compile(
     r"""
-    \b(?:(?:ba|z|k|da)?sh\s+-c|eval)\s+["']?\s*(?:\$\(|`)\s*(?:curl|wget|echo|base64|printf)\b
+    \b(?:(?:ba|z|k|da)?sh\s+-c|eval)\s+(?:["']\s*)?(?:\$\(|`)\s*(?:curl|wget|echo|base64|printf)\b
     | \b(?:(?:ba|z)?sh|source|python3?)\s+<\(\s*(?:curl|wget)\b
     | \b(?:powershell|pwsh)(?:\.exe)?\b[^\n]{0,100}
       \s-e(?:c|nc|ncodedcommand)?\s+[A-Za-z0-9+/=]{8}

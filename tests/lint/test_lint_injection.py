@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from cpu_time import cpu_time_at_most
 
 from router.lint.injection import gives_orders
 from router.skills.diagnostics import Diagnostic, Severity
@@ -153,3 +154,24 @@ def test_json_that_poses_as_the_routers_own_is_an_error(lint: Lint, text: str) -
 )
 def test_a_text_alone_can_be_asked_about(text: str, gives: bool) -> None:
     assert gives_orders(text, {"winter-feeding"}) is gives
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        "",
+        "ignore the model",
+        "attention",
+        "always use it",
+        "output",
+        "<system",
+        "use for any",
+        "eval",
+        "take precedence over",
+    ],
+)
+def test_the_longest_hostile_texts_are_judged_in_no_time(beginning: str) -> None:
+    parts = (" ", "\t", "\n", ", ", " ,", "1", "a-", "# ", "<|", '"', f" {beginning}")
+    with cpu_time_at_most(0.5):  # 0.02 s on a quiet machine
+        for part in parts:
+            gives_orders(f"{beginning}{part * (2_000 // len(part))}x")
