@@ -33,7 +33,7 @@ _PAST_ADVERBS: Final = re.compile(
 )
 _PAST_TENSE: Final = word_set("did had was were ever")
 _DIRECTIONS: Final = word_set("from to")
-_WRITTEN_NAME: Final = re.compile(r"(?<=[^\s.?!:;] )[\"'(]?([^\W\d_a-z][\w.-]*)|(\w*\d[\w.-]*)")
+_WRITTEN_NAME: Final = re.compile(r"(?<=[^\s.?!:;] )[\"'(]?([^\W\d_a-z][\w.-]*)|\b(\w*\d[\w.-]*)")
 """A word with a digit, or one with a capital letter that does not begin a sentence."""
 _FOLLOWING: Final = re.compile(r"\bbefore\b(?P<following>[^?.!,;]*)", re.IGNORECASE)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from cpu_time import cpu_time_at_most
 
+from router.memory.model import MAX_CONTENT_CHARACTERS
 from router.memory.query.past import (
     asks_for_past,
     is_in_past_tense,
@@ -99,3 +101,8 @@ def test_other_words_and_names_of_both_texts_name_neither(query: str) -> None:
 )
 def test_the_tense_of_a_query(text: str, is_past: bool) -> None:
     assert is_in_past_tense(text) is is_past
+
+
+def test_names_in_the_longest_content_are_found_in_no_time() -> None:
+    with cpu_time_at_most(1):  # where each letter begins a search to the word's end, a minute
+        assert not names_only("mysql", "a" * MAX_CONTENT_CHARACTERS, TO_COCKROACH)
