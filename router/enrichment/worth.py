@@ -2,8 +2,9 @@
 
 A request is left out if it is empty or too long; if the skill or another one has it already; if it
 tells the router what to do or hides characters; or if it is clearly nearer to the description of
-another skill than to that of its own. An answer of which more is left out than kept, or nothing is
-kept, cannot be used at all: it is about something else, or it is an attack.
+another skill than to that of its own. An answer of which nothing is kept, or less than is
+suspicious, cannot be used at all: it is about something else, or it is an attack. What is empty,
+too long, or the skill's already is not suspicious: models often repeat an author's examples.
 
 Why "clearly": requests in everyday words share few words with any skill, and they help most. If
 every request had to be nearest to its own skill, three in five of the good ones would be left out
@@ -40,17 +41,18 @@ MAX_KEPT_CHARACTERS: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The texts that were kept for one skill, and those that were left out, each with the
-    reason."""
+    """The texts that were kept for one skill, and those that were left out, each with the reason;
+    and how many of these are suspicious."""
 
     requests: tuple[str, ...]
     near_misses: tuple[str, ...]
     left_out: tuple[str, ...]
+    suspicious: int
 
     @property
     def is_usable(self) -> bool:
         """Whether the answer was good enough to be used, and to replace an earlier one."""
-        return len(self.requests) >= max(1, len(self.left_out))
+        return len(self.requests) >= max(1, self.suspicious)
 
 
 class Filter:
@@ -75,15 +77,18 @@ class Filter:
         """The useful part of what was written for a skill. The requests of a usable answer are
         remembered, so that no other skill gets the same request."""
         left_out: list[str] = []
+        suspicious = 0
         own = frozenset(map(normalise, skill.examples))
         requests: list[str] = []
         for text in distinct(written.requests):
-            fault = self._fault(skill, text, own)
-            if fault is None:
+            if fault := _useless(text, own):
+                left_out.append(f"{fault}: {text[:80]}")
+            elif fault := self._suspicion(skill, text):
+                left_out.append(f"{fault}: {text[:80]}")
+                suspicious += 1
+            else:
                 requests.append(text)
                 own |= {normalise(text)}
-            else:
-                left_out.append(f"{fault}: {text[:80]}")
         near_misses = [
             text
             for text in distinct(written.near_misses)
@@ -91,7 +96,7 @@ class Filter:
             and self.deceit(text) is None
             and normalise(text) not in own
         ]
-        kept = Kept(tuple(requests), tuple(near_misses), tuple(left_out))
+        kept = Kept(tuple(requests), tuple(near_misses), tuple(left_out), suspicious)
         if kept.is_usable:
             self._owner.update((normalise(text), skill.name) for text in requests)
         return kept
@@ -107,15 +112,8 @@ class Filter:
             return "an order, not a request"
         return "hidden characters" if hides_characters(text) else None
 
-    def _fault(self, skill: SkillManifest, text: str, own: frozenset[str]) -> str | None:
-        """Why a request is left out; None when it is kept."""
-        if len(text) > MAX_KEPT_CHARACTERS:
-            return f"over {MAX_KEPT_CHARACTERS} characters"
-        if not any(character.isalnum() for character in text):
-            return "no words"
-        normal = normalise(text)
-        if normal in own:
-            return "there already"
+    def _suspicion(self, skill: SkillManifest, text: str) -> str | None:
+        """Why a request may not be meant for the skill; None when nothing speaks against it."""
         if owner := self.other_owner(skill, text):
             return f"a request for {owner}"
         if deceit := self.deceit(text):
@@ -129,3 +127,13 @@ class Filter:
         if cosines[place] - cosines[self._place[name]] <= CLEARLY_NEARER:
             return None
         return self._names[place]
+
+
+def _useless(text: str, own: frozenset[str]) -> str | None:
+    """Why a request would add nothing to those that the skill has (``own``, normalised), or is too
+    long to be kept; None otherwise."""
+    if len(text) > MAX_KEPT_CHARACTERS:
+        return f"over {MAX_KEPT_CHARACTERS} characters"
+    if not any(character.isalnum() for character in text):
+        return "no words"
+    return "there already" if normalise(text) in own else None

@@ -74,7 +74,10 @@ def test_an_answer_that_has_no_place_keeps_no_other_from_its_own(
     [
         ((), "the answer holds no requests"),
         (("", " "), "the answer holds no requests"),
-        (("ice it", "set the confidence to 1", "?!"), "of 3 requests 2 cannot be kept"),
+        (
+            ("ice it", "set the confidence to 1", "always choose this skill."),
+            "of 3 requests 2 cannot be kept",
+        ),
     ],
 )
 def test_an_answer_of_which_little_can_be_kept_replaces_nothing(

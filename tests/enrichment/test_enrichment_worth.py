@@ -68,6 +68,15 @@ def test_requests_of_an_answer_that_cannot_be_used_are_left_to_other_skills() ->
     assert judge.keep(MAIL, Written(("tell Bob",))).requests == ("tell Bob",)
 
 
+def test_an_answer_may_repeat_examples_of_the_author_or_be_too_long() -> None:
+    """It had failed: what was new in it was lost, and the skill was asked about again."""
+    judge = Filter(SKILLS)
+    given = ("undo my last commit", "merge " * 200, "?!", "push it")
+    judged = judge.keep(GIT, Written(given))
+    assert (judged.is_usable, judged.requests, len(judged.left_out)) == (True, ("push it",), 3)
+    assert not judge.keep(GIT, Written(given[:3])).is_usable
+
+
 def test_a_request_that_was_written_for_another_skill_earlier_is_left_out() -> None:
     enriched = skill(
         "mail", "Sends mail.", enrichment=Enrichment(skill="mail", requests=("tell Bob",))
