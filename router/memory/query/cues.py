@@ -52,7 +52,7 @@ _PERSONS: Final = {
     }.items()
     for word in words.split()
 }
-_QUESTION_WORDS: Final = word_set("what which who whom whose when where why how")
+QUESTION_WORDS: Final = word_set("what which who whom whose when where why how")
 _AUXILIARIES: Final = {
     word: form
     for form, words in {
@@ -95,7 +95,7 @@ def classes_of(words: Iterable[str]) -> set[str]:
 def _add_grammar(found: dict[str, str], words: list[str], *, asks: bool) -> None:
     """Add the persons that the query is about, its form and tense, and each person with both."""
     spoken = {_PERSONS[word]: word for word in words if word in _PERSONS} or {"(nobody)": ""}
-    asking = next((word for word in words if word in _QUESTION_WORDS), None)
+    asking = next((word for word in words if word in QUESTION_WORDS), None)
     opening = words[0] if words else ""
     form = asking or _AUXILIARIES.get(opening) or ("(question)" if asks else "(statement)")
     past = any(map(_is_past, words))

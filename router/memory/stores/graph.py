@@ -8,12 +8,11 @@ Target"``). Entities are compared by the stems of their names, so "auth service"
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
 from typing import Final
 
 from router.errors import InvalidRequest
 from router.memory.model import AttributeValue, MemoryItem
-from router.memory.query.cues import classes_of
+from router.memory.query.cues import QUESTION_WORDS, classes_of
 from router.memory.stores.database import Connection, placeholders
 from router.memory.stores.lexical import index_terms
 from router.memory.stores.spaces import Space, ids_of
@@ -92,7 +91,7 @@ def states_relation(item: MemoryItem, question: str) -> bool:
     """Whether an item states a relation of the kind that a question asks for; see
     ``_asking_words``."""
     asking = tokens(question)
-    return any(_asking_words(verb, asking) for _, verb, _ in relations_of(item))
+    return any(_asking_words(verb, asking) for verb in {verb for _, verb, _ in relations_of(item)})
 
 
 def leads_to_named(item: MemoryItem, question: str) -> bool:
@@ -101,19 +100,34 @@ def leads_to_named(item: MemoryItem, question: str) -> bool:
 
     What is named after the word that asks is acted on. What is named before it, or after "by",
     acts, and so does the target of a relation such as "made by -> Zahnrad AG". After "of" it may be
-    either: "the users of Redis", "the parts of Redis".
+    either: "the users of Redis", "the parts of Redis". A question whose first question word is
+    "when" or "why" asks for a time or a reason, and for nothing that has a relation.
     """
     asking = tokens(question)[:MAX_QUERY_WORDS]
+    if next((word for word in asking if word in QUESTION_WORDS), None) in ("when", "why"):
+        return False
     terms = stems_of(asking)
+    named: dict[str, set[int]] = {}  # by verb, the places where the question names its targets
     for _, verb, target in relations_of(item):
         name = stems(target)
-        starts = [n for n in range(len(terms)) if name and terms[n : n + len(name)] == name]
-        for start, place in product(starts, _asking_words(verb, asking)):
-            between = asking[place + 1 : start]
-            acts = start < place or "by" in between
-            if acts == ("by" in tokens(verb)) and "of" not in between:
-                return True
-    return False
+        if name and name[0] in terms:
+            starts = (n for n in range(len(terms)) if terms[n : n + len(name)] == name)
+            named.setdefault(verb, set()).update(starts)
+    return any(
+        _is_acted_on(verb, asking, start, place)
+        for verb, starts in named.items()
+        if starts
+        for place in _asking_words(verb, asking)
+        for start in starts
+    )
+
+
+def _is_acted_on(verb: str, asking: Sequence[str], start: int, place: int) -> bool:
+    """Whether what a question names at ``start`` is what a relation with this verb leads to, if the
+    word at ``place`` asks for it; see ``leads_to_named``."""
+    between = asking[place + 1 : start]
+    acts = start < place or "by" in between
+    return acts == ("by" in tokens(verb)) and "of" not in between
 
 
 def _asking_words(verb: str, asking: Sequence[str]) -> list[int]:

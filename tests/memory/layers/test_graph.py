@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from cpu_time import cpu_time_at_most
 from memory.remembered import ask, ids, item
 
 from router.memory.model import BlockingLayer, MemoryItem, Scope
-from router.memory.stores.graph import leads_to_named, told
+from router.memory.stores.graph import leads_to_named, states_relation, told
 from router.memory.stores.memory_store import MemoryStore
 
 EVERYBODY = Scope()
@@ -122,9 +123,21 @@ def test_an_item_tells_the_relations_that_its_content_does_not_tell() -> None:
         ("What depends on Kafka?", "uses -> Redis", False),
         ("What is made by Zahnrad AG?", "made by -> Zahnrad AG", True),
         ("Who made Zahnrad AG?", "made by -> Zahnrad AG", False),
+        ("By when must we stop using Redis?", "uses -> Redis", False),
+        ("Why do we need Redis?", "uses -> Redis", False),
+        ("What breaks when Redis is down?", "uses -> Redis", True),
     ],
 )
 def test_a_relation_leads_to_what_a_question_names_as_acted_on(
     question: str, relation: str, leads: bool
 ) -> None:
     assert leads_to_named(stating(relation), question) is leads
+
+
+def test_an_item_of_thousands_of_relations_takes_little_time_to_judge() -> None:
+    """Which words of the question ask for a relation was worked out for each of them anew."""
+    hub = stating(*(f"uses -> Service{number}" for number in range(5000)))
+    question = "What depends on Service4999 and on whatever else we use today, and who owns that?"
+    with cpu_time_at_most(0.1):
+        assert leads_to_named(hub, question)
+        assert not states_relation(hub, "What is the address of Service4999?")
