@@ -168,6 +168,48 @@ async def test_a_name_that_was_replaced_is_found_behind_what_is_valid(memory: Me
     assert [one.item.id for one in then.items] == ["old"]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("Ada lives in Bergen", "She moved to Oslo in May", "When did Ada move?"),
+        (
+            "Our Shop database is Postgres 14",
+            "We moved to MySQL 8",
+            "Which database did we choose for the Shop?",
+        ),
+        (
+            "The Stripe API key is stored in 1Password",
+            "API keys are stored in Vault now",
+            "Where did we put the Stripe API key?",
+        ),
+        (
+            "The Berlin office opens at 7",
+            "The office opens at 9",
+            "When did the Berlin office open?",
+        ),
+    ],
+)
+async def test_what_was_replaced_is_no_answer_because_the_query_names_what_it_is_about(
+    memory: Memory, old: str, new: str, query: str
+) -> None:
+    await memory.save(old, layer="semantic", name="old", scope=ADA)
+    await memory.save(new, layer="semantic", name="new", scope=ADA, supersede=["old"])
+    answer = await memory.recall(query, ADA)
+    assert [one.item.id for one in answer.items] == ["new"]
+
+
+async def test_if_a_query_names_the_first_of_a_chain_the_last_is_given_too(
+    memory: Memory,
+) -> None:
+    before: list[str] = []
+    for name in ("Postgres", "MySQL", "CockroachDB"):
+        text = f"We moved to {name}" if before else f"Our database is {name}"
+        await memory.save(text, layer="project", name=name, scope=ADA, supersede=before)
+        before = [name]
+    answer = await memory.recall("Is our database Postgres?", ADA)
+    assert {one.item.id for one in answer.items} == {"Postgres", "CockroachDB"}
+
+
 async def test_if_a_replacement_expires_what_it_had_replaced_is_valid_again(
     memory: Memory, now: list[datetime]
 ) -> None:

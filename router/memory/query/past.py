@@ -35,6 +35,11 @@ _PAST_TENSE: Final = word_set("did had was were ever")
 _DIRECTIONS: Final = word_set("from to")
 _WRITTEN_NAME: Final = re.compile(r"(?<=[^\s.?!:;] )[\"'(]?([^\W\d_a-z][\w.-]*)|\b(\w*\d[\w.-]*)")
 """A word with a digit, or one with a capital letter that does not begin a sentence."""
+_VERB: Final = re.compile(
+    r"^(?:I|[Ww]e|[Hh]e|[Ss]he|[Tt]hey|[Yy]ou)\b|\b(?:are|[a-z]+(?:s|ed))\b|[:=]"
+)
+"""The first word that may be a verb, or a pronoun that a text begins with: in both cases what is
+said of the subject follows."""
 _FOLLOWING: Final = re.compile(r"\bbefore\b(?P<following>[^?.!,;]*)", re.IGNORECASE)
 
 
@@ -62,11 +67,16 @@ def is_in_past_tense(text: str) -> bool:
 
 
 def names_only(query: str, one: str, other: str) -> bool:
-    """Whether a query contains a name that is in the text ``one`` and not in ``other``, or that
-    stands after another direction there: "to MySQL" is not in "We moved from MySQL"."""
-    asked, told, others = (_words_and_directions(text) for text in (query, one, other))
+    """Whether a query contains a name that is in what the text ``one`` says of its subject and not
+    in ``other``, or that stands after another direction there: "to MySQL" is not in "We moved from
+    MySQL". The subject's own name counts only if ``other`` contains all the rest: "She moved to
+    Oslo", after "Ada lives in Bergen", need not say again who moved."""
+    verb = _VERB.search(one)
+    said = one[verb.end() :] if verb else one
+    asked, others = _words_and_directions(query), _words_and_directions(other)
+    told = (_words_and_directions(said) - others) or (_words_and_directions(one) - others)
     names = {*_names(query), *_names(one)}
-    return any(words[-1] in names for words in (asked & told) - others)
+    return any(words[-1] in names for words in asked & told)
 
 
 def _words_and_directions(text: str) -> set[tuple[str, ...]]:

@@ -13,10 +13,10 @@
   else ("What are our conventions?"), the newest items of that kind count as listed.
 * **Replacements.** Of two memories about one matter, the one that is valid at the time asked about
   comes first (``updates.py``). A memory that is marked as superseded is shown only if the query
-  asks about the past, or contains a name that the memory valid now does not contain. If it is not
-  shown, the memory valid now is at least as relevant. "What did we use before MySQL?" is answered
-  by what the memory about MySQL has replaced, and "What did we use in March?" by everything that
-  was valid then and has been replaced: both are as relevant as listed items.
+  asks about the past, or contains a name that was replaced. If the query does not ask for it in
+  the past tense, the memory valid now is at least as relevant. "What did we use before MySQL?" is
+  answered by what the memory about MySQL has replaced, and "What did we use in March?" by
+  everything that was valid then and has been replaced: both are as relevant as listed items.
 * **Relations.** If the query asks for relations, items that the layer ``graph`` reached from a
   relevant item are relevant, too. If the query names an entity that no item is about, the entity
   itself counts as that relevant item, but only for items that state a relation such as the query
@@ -381,12 +381,14 @@ class Pool:
         return pairs
 
     def _follow_replacements(self, judged: dict[str, RecalledItem]) -> None:
-        """If a relevant item is marked as superseded and not shown, make the item that is valid in
-        its place at least as relevant: that is the answer now, though it may share fewer words with
-        the query."""
+        """If a relevant item is marked as superseded, and the query does not ask for it, make the
+        item that is valid in its place at least as relevant: that is the answer now, though it may
+        share fewer words with the query."""
         for old in self.items:
             newest = self._replacement_of(old)
-            if newest is None or newest.content not in judged or self._is_shown(old):
+            if newest is None or newest.content not in judged:
+                continue
+            if valid_item(Update(old, newest), self.query) is old:
                 continue
             newer, least = judged[newest.content], self._adjusted_relevance(old)
             if least > newer.relevance:

@@ -92,6 +92,20 @@ def test_other_words_and_names_of_both_texts_name_neither(query: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "one", "other"),
+    [
+        ("When did Ada move?", "Ada lives in Bergen", "She moved to Oslo"),
+        ("Where was the Stripe key?", "The Stripe key is in the vault", "The key is in the safe"),
+        ("Who was the contact for ACME?", "Contact for ACME is Bob", "The contact is Carla now"),
+    ],
+)
+def test_the_name_of_what_a_text_is_about_is_not_what_was_replaced(
+    query: str, one: str, other: str
+) -> None:
+    assert not names_only(query, one, other)
+
+
+@pytest.mark.parametrize(
     ("text", "is_past"),
     [
         ("Why did we leave Postgres?", True),
