@@ -7,10 +7,10 @@ items that it had replaced are valid again, or they are replaced by what had rep
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from router.memory.stores.database import Connection
+from router.memory.stores.database import Connection, placeholders
 
 SUPERSEDED_BY: Final = "superseded_by"
 """Attribute: the id of the item that has replaced this one. That item has the same scope."""
@@ -23,32 +23,44 @@ def correct_marks(db: Connection, removed: Collection[tuple[int, str]]) -> None:
     """Correct the marks that name some items, given by space and id, that are about to be
     removed."""
     scopes = dict(db.execute("SELECT id, scope FROM spaces").fetchall())
-    for scope in {scopes[space] for space, _ in removed}:
-        marked = [
-            ((space, item_id), row, json.loads(attributes))
-            for space, item_id, row, attributes in db.execute(
-                f"SELECT items.space, items.id, items.row, items.attributes {_IN_SCOPE} "
-                "AND items.attributes LIKE ?",
-                (scope, f'%"{SUPERSEDED_BY}"%'),
-            ).fetchall()
-        ]
-        gone: dict[str, dict[str, Any]] = {}
-        for named in {_successor(attributes) for _, _, attributes in marked}:
-            found = db.execute(
-                f"SELECT items.space, items.id {_IN_SCOPE} AND items.id = ?",
-                (scope, named),
-            ).fetchall()
-            if found and all((space, item_id) in removed for space, item_id in found):
-                gone[named] = {}
-        gone |= {place[1]: marks for place, _, marks in marked if place[1] in gone}
-        for place, row, attributes in marked:
-            if place not in removed and _successor(attributes) in gone:
-                kept = {name: value for name, value in attributes.items() if name not in _MARKS}
-                kept |= _marks_beyond(gone, attributes)
-                db.execute("UPDATE items SET attributes = ? WHERE row = ?", (json.dumps(kept), row))
+    ids: dict[str, set[str]] = {}
+    for space, item_id in removed:
+        ids.setdefault(scopes[space], set()).add(item_id)
+    for scope, of_scope in ids.items():
+        spaces = [space for space in scopes if scopes[space] == scope]
+        _correct_marks(db, spaces, of_scope, removed)
 
 
-_IN_SCOPE: Final = "FROM items JOIN spaces ON spaces.id = items.space WHERE spaces.scope = ?"
+def _correct_marks(
+    db: Connection, spaces: Sequence[int], ids: set[str], removed: Collection[tuple[int, str]]
+) -> None:
+    """Correct the marks in the spaces of one scope. ``ids`` are those of the items that are removed
+    there; other layers may have further items with such an id."""
+    of_scope = f"FROM items WHERE space IN ({placeholders(len(spaces))})"
+    marked = [
+        ((space, item_id), row, json.loads(attributes))
+        for space, item_id, row, attributes in db.execute(
+            f"SELECT space, id, row, attributes {of_scope} AND attributes LIKE ?",
+            (*spaces, f'%"{SUPERSEDED_BY}"%'),
+        ).fetchall()
+    ]
+    named = {_successor(marks) for place, _, marks in marked if place not in removed} & ids
+    if not named:
+        return
+    named |= {_successor(marks) for _, _, marks in marked} & ids
+    left: dict[str, set[tuple[int, str]]] = {}
+    for item_id in named:  # one at a time, so that the index gives them
+        found = db.execute(f"SELECT space {of_scope} AND id = ?", (*spaces, item_id)).fetchall()
+        left[item_id] = {(space, item_id) for (space,) in found}.difference(removed)
+    marks_of = {place[1]: marks for place, _, marks in marked if place in removed}
+    gone = {item_id: marks_of.get(item_id, {}) for item_id in named if not left[item_id]}
+    for place, row, attributes in marked:
+        successor = _successor(attributes)
+        # An item with the id of its replacement in another layer has not replaced itself.
+        if place not in removed and successor in named and left[successor] <= {place}:
+            kept = {name: value for name, value in attributes.items() if name not in _MARKS}
+            kept |= _marks_beyond(gone, marks_of.get(successor, {}))
+            db.execute("UPDATE items SET attributes = ? WHERE row = ?", (json.dumps(kept), row))
 
 
 def _marks_beyond(gone: Mapping[str, dict[str, Any]], attributes: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from cpu_time import cpu_time_at_most
 from hypothesis import given
 from hypothesis import strategies as st
 from memory.remembered import NOW, ids, item
@@ -133,6 +134,16 @@ def test_an_item_is_replaced_only_as_long_as_its_replacement_is_stored(store: Me
     assert store.get("semantic", "old", EVERYBODY).attributes == marks
     store.delete("semantic", ["new"], EVERYBODY)
     assert store.get("semantic", "old", EVERYBODY).attributes == {"source": "a call"}
+
+
+def test_to_delete_an_item_costs_little_however_many_others_are_marked(store: MemoryStore) -> None:
+    # With a search for each mark it took some .3 s.
+    store.save(
+        [item(f"i{n}", "Redis", attributes={"superseded_by": f"i{n + 1}"}) for n in range(4_000)]
+    )
+    with cpu_time_at_most(0.1):
+        store.delete("semantic", ["i7"], EVERYBODY)
+    assert store.get("semantic", "i6", EVERYBODY).attributes == {"superseded_by": "i8"}
 
 
 def test_deleting_what_everybody_has_takes_more_than_seeing_it(store: MemoryStore) -> None:
