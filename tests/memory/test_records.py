@@ -248,6 +248,31 @@ async def test_a_memory_replaces_one_of_another_layer(memory: Memory) -> None:
     assert [one.item.content for one in again.items] == [OLD_PASSWORD]
 
 
+@pytest.mark.parametrize(("first", "second"), [("semantic", "project"), ("project", "semantic")])
+async def test_a_memory_that_is_moved_to_another_layer_is_found_there(
+    memory: Memory, first: str, second: str
+) -> None:
+    moved = await memory.save(NEW_PASSWORD, layer=first, scope=ADA)
+    await memory.save(NEW_PASSWORD, layer=second, scope=ADA, supersede=[moved.name])
+    for layer in (second, first):
+        answer = await memory.recall("What is the wifi password?", ADA)
+        assert [one.item.layer for one in answer.items] == [layer]
+        await memory.delete(moved.name, layer=layer, scope=ADA)
+
+
+async def test_a_replacement_may_have_the_name_of_what_it_replaces_in_another_layer(
+    memory: Memory,
+) -> None:
+    old = await memory.save("The guest network is osprey", layer="semantic", name="w", scope=ADA)
+    text = "Visitors now get an access card"
+    await memory.save(text, layer="project", name="w", scope=ADA, supersede=[old.item])
+    answer = await memory.recall("What is the guest network?", ADA)
+    assert [one.item.content for one in answer.items] == [text]
+    await memory.delete("w", layer="project", scope=ADA)
+    again = await memory.recall("What is the guest network?", ADA)
+    assert [one.item.content for one in again.items] == ["The guest network is osprey"]
+
+
 async def test_what_a_user_saves_comes_before_what_it_replaces_in_the_project_for_that_user_only(
     memory: Memory,
 ) -> None:

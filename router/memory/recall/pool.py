@@ -185,7 +185,9 @@ class Pool:
     def add(self, reports: Sequence[LayerReport]) -> None:
         self.reports.extend(reports)
         new = [item for report in reports for item in report.items if not _is_gap(item)]
-        self.items = list(without_copies([*self.items, *new]).values())
+        # Of a memory that was moved to another layer the copy that was not replaced stays.
+        found = sorted([*self.items, *new], key=lambda item: SUPERSEDED_BY in item.attributes)
+        self.items = list(without_copies(found).values())
         self._named = {}
         for item in self.items:
             if item.layer in LASTING_LAYERS:
@@ -401,9 +403,10 @@ class Pool:
         while SUPERSEDED_BY in newest.attributes:
             marked_with = str(newest.attributes[SUPERSEDED_BY])
             named = self._named.get((newest.scope, marked_with), [])
-            of_its_layer = (one for one in named if one.layer == newest.layer)
-            newer = next(of_its_layer, next(iter(named), None))
-            if newer is None or newer in passed:
+            others = [one for one in named if one not in passed]
+            of_its_layer = (one for one in others if one.layer == newest.layer)
+            newer = next(of_its_layer, next(iter(others), None))
+            if newer is None:
                 break
             newest = newer
             passed.append(newer)
