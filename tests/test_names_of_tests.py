@@ -58,6 +58,7 @@ PARTS: Final = {
     "memory/services/forgetful/mcp": "test_forgetful_client",
     "memory/stores/item_vectors": "test_memory_store",
     "memory/stores/spaces": "test_scope_canaries",
+    "memory/stores/replacements": "test_memory_store",
     "memory/stores/rows": "test_memory_store",
     "memory/stores/sqlite_database": "test_memory_store",
     "memory/texts/words": "test_bm25",

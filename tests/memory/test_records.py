@@ -264,6 +264,7 @@ async def test_a_replacement_may_have_the_name_of_what_it_replaces_in_another_la
     memory: Memory,
 ) -> None:
     old = await memory.save("The guest network is osprey", layer="semantic", name="w", scope=ADA)
+    assert old.item is not None
     text = "Visitors now get an access card"
     await memory.save(text, layer="project", name="w", scope=ADA, supersede=[old.item])
     answer = await memory.recall("What is the guest network?", ADA)
