@@ -242,7 +242,9 @@ class Saved(BaseModel):
 class Stock(FromAttributes):
     items: Memories = Field(description="Newest first.")
     next: str | None = Field(description="Give it as `after` for the next page; null at the end.")
-    hint: str = Field(description="If there are no items: what is missing, and what may hide it. Else empty.")
+    hint: str = Field(
+        description="If there are no items: what is missing, and what may hide it. Else empty."
+    )
 
 
 class Searched(FromAttributes):
