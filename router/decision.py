@@ -103,12 +103,8 @@ class Decider:
         if named.refused:
             offered = self._index.without_refused(named, request.available) or ()
             request = replace(request, available=tuple(offered))
-        retrieved = await self._retrieve(request) if named.is_addressed else None
-        if retrieved is not None and retrieved.names_skills:
-            not_asked = StageTrace(Stage.LLM, Outcome.SKIPPED, retrieved.reason)
-            entry = not_asked if self._parts.llm.models else _NO_LLM
-            verdict = verdict_of_retrieval(request.text, retrieved, settings)
-            return Decided(self._result(request, verdict, (*cache_trace, entry)), DecidedBy.ROUTER)
+        if named.is_addressed and (retrieved := await self._retrieve(request)).names_skills:
+            return self._by_name(request, retrieved, cache_trace)
         if not self._parts.llm.models:
             verdict = await self._without_llm(request)
             weak = weakness(verdict.selected_skills, verdict.confidence, self._skills, settings)
@@ -138,6 +134,15 @@ class Decider:
         if check is not None:  # say why the local model did not answer
             entry = entry.with_evidence(check.evidence())
         return Decided(self._result(request, verdict, (*cache_trace, entry)), cache_as)
+
+    def _by_name(
+        self, request: Request, retrieved: RetrievalDecision, cache_trace: tuple[StageTrace, ...]
+    ) -> Decided:
+        """The answer to a request that addresses skills by their names."""
+        not_asked = StageTrace(Stage.LLM, Outcome.SKIPPED, retrieved.reason)
+        entry = not_asked if self._parts.llm.models else _NO_LLM
+        verdict = verdict_of_retrieval(request.text, retrieved, self._settings.vector)
+        return Decided(self._result(request, verdict, (*cache_trace, entry)), DecidedBy.ROUTER)
 
     async def agrees(self, request: Request, check: EvidenceCheck) -> bool | None:
         """Whether the LLM gives the same answer as the local model did; None when it gives none."""
