@@ -2,7 +2,7 @@
 
 People save what is true now, and leave in place what was true before: "Our database is Postgres
 14", and later "We moved to MySQL 8". If the attribute ``superseded_by`` of a memory names another
-one, that has replaced it. Otherwise a later statement replaces an earlier one in these four cases,
+one, that has replaced it. Otherwise a later statement replaces an earlier one in these five cases,
 tried in this order (``replaces``). Both may be in different layers of lasting knowledge, because
 people save one matter in ``semantic`` today and in ``project`` later, and in different scopes if
 one of these contains the other. Memories in two layers are seldom about one matter, so a change
@@ -15,6 +15,8 @@ then needs ``SHARED_BY_FRAME``; and what is only likely to be replaced must be i
   with"), and the earlier one says that the same person has it. The words of that thing must be at
   least ``SHARED_BY_LETTING_GO`` of the words of the earlier one. If the two share only some of them
   ("black coffee" and "coffee with milk"), nothing is replaced.
+* **Role.** The later one says that somebody else has the role now ("Ada is our treasurer now" after
+  "Ben is our treasurer").
 * **Change.** The later one speaks of a change ("moved", "instead") of the same person, and not of a
   plan, and the two share at least ``SHARED_BY_CHANGE`` of the words of the shorter one. Related
   words count; numbers and words of change do not. If the only sign of a change is "now", "since",
@@ -34,7 +36,7 @@ which are true at the same time, 434 were found to be replaced when names counte
 
 Events, conversations and tasks are never replaced, because what happened stays true.
 
-If none of the four cases applies, the later one may still be the answer: "From now on people must
+If none of the five cases applies, the later one may still be the answer: "From now on people must
 order for 18 euro at least" after "Minimum order is 12 euro". The more words two statements share,
 the likelier that is (``likelihood_of_replacement``). This only decides which of them a recall puts
 first.
@@ -81,7 +83,8 @@ _CHANGE_WORDS: Final = _WEAK_CHANGE_WORDS | word_set(
     """
     moved changed switched replaced replaces replace migrated instead anymore
     rewritten rewrote ported renamed upgraded gone followed successor bought quit stopped promoted
-    raised lowered deprecated
+    raised lowered deprecated extended shortened postponed rescheduled relocated succeeded rose fell
+    increased decreased reduced
     """
 )
 _CHANGES: Final = frozenset(map(stem, _CHANGE_WORDS))
@@ -106,6 +109,11 @@ _DENIED: Final = re.compile(r"(?:\b(?:not|never|almost|nearly)|n't)(?: \w+)? $",
 _PARTNERS: Final = word_set("wife husband partner girlfriend boyfriend")
 _SMALL_WORD: Final = re.compile(r"\b[a-z][\w-]*")
 _NEW: Final = re.compile(r"\bnew (\w+(?: \w+)?)", re.IGNORECASE)
+_ROLE: Final = re.compile(
+    r"[A-Z][\w.-]*(?: [A-Z][\w.-]*)? is (?:now )?"
+    r"((?:our|my|the|his|her|their|your) [^.;]*?)(?: now)?\.?"
+)
+"""A text that says who has a role: "Ada is now our treasurer"."""
 _GENERAL: Final = frozenset(map(stem, word_set("use used run need get make")))
 """Words that do not tell which matter a text is about."""
 _REPLACED: Final = re.compile(
@@ -172,6 +180,8 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
         return False
     if _are_about_two_entities(newer, older):
         return False
+    if _takes_over(_compared(newer), _compared(older)):
+        return True
     contradicts = contradict(newer.content, older.content)
     if contradicts is not None:
         return contradicts
@@ -192,6 +202,13 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     shared = len(new_terms & old_terms)
     least = SHARED_BY_FRAME * len(new_terms | old_terms)
     return least <= shared < min(len(new_terms), len(old_terms))
+
+
+def _takes_over(newer: str, older: str) -> bool:
+    """Whether ``newer`` says that somebody has a role now that ``older`` says another one has."""
+    role, former = _ROLE.fullmatch(newer), _ROLE.fullmatch(older)
+    is_same = role is not None and former is not None and role[1] == former[1]
+    return is_same and not _WEAK_CHANGE_WORDS.isdisjoint(tokens(newer))
 
 
 def _marks(older: MemoryItem, newer: MemoryItem) -> bool:

@@ -41,6 +41,9 @@ from router.memory.recall.updates import asks_for_history, replaces, updates_amo
         ("My sister Mia lives in Lyon", "Mia has moved to Ghent"),
         ("I work at Siemens", "I changed jobs"),
         ("My boss is Ingrid Larsen.", "My boss is now Peter Voss."),
+        ("Petra is our field lead.", "Joonas is our field lead now."),
+        ("Ben Voss is the treasurer.", "Ada is now the treasurer."),
+        ("Tickets cost 5 euros.", "The ticket price rose to 7 euros."),
         ("The lesson starts at 17:00", "The lesson now begins at 18:00"),
         ("My wifi password is hunter2", "The wifi password is swordfish"),
         (
@@ -94,6 +97,9 @@ def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after
         ("Ada has a cat.", "Ben has a new car and sold his cat."),
         ("Joanna cannot have dairy.", "Nate bakes with coconut oil instead of dairy butter."),
         ("Calvin enjoys long drives in a car.", "Calvin builds new and powerful cars."),
+        ("Petra is our developer.", "Joonas is our developer."),
+        ("Petra is our field lead.", "Joonas is our cook now."),
+        ("Petra is at the bakery.", "Joonas is at the bakery now."),
         ("Jolene studies engineering.", "Jolene just started learning a new sport."),
     ],
 )
