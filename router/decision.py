@@ -101,8 +101,8 @@ class Decider:
         settings, learner = self._settings.vector, self._parts.learner
         named = self._index.skill_names.named_in(request.text)
         if named.refused:
-            offered = self._index.without_refused(named, request.available) or ()
-            request = replace(request, available=tuple(offered))
+            offered = self._index.without(named.refused, request.available)
+            request = replace(request, available=offered)
         if named.is_addressed and (retrieved := await self._retrieve(request)).names_skills:
             return self._by_name(request, retrieved, cache_trace)
         if not self._parts.llm.models:

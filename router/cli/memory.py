@@ -89,7 +89,7 @@ def search_memories(
 def _show_recalled(found: RecallResult) -> None:
     from router.memory.model import COUNTING_LAYER
     from router.memory.recall.relevance import passage_of
-    from router.memory.stores.graph import told
+    from router.memory.stores.graph import with_relations
 
     rows = [
         (
@@ -97,7 +97,7 @@ def _show_recalled(found: RecallResult) -> None:
             "" if answer.confidence is None else answer.confidence.level.value,
             answer.item.layer,
             answer.item.created.date(),
-            passage_of(told(answer.item), found.query, MAX_SHOWN),
+            passage_of(with_relations(answer.item), found.query, MAX_SHOWN),
         )
         for answer in found.items
         if answer.item.layer != COUNTING_LAYER

@@ -35,16 +35,6 @@ def questions(catalog: Catalog, names: Iterable[str] | None = None) -> Iterator[
         yield json.dumps(question, ensure_ascii=False) + "\n"
 
 
-def _is_older(answer: Enrichment, present: Enrichment | None) -> bool:
-    """Whether an answer says that it was written before what the skill has."""
-    return (
-        present is not None
-        and present.written_at is not None
-        and answer.written_at is not None
-        and answer.written_at < present.written_at
-    )
-
-
 LINE: Final = "line "
 """The beginning of the name, in reports, of a line that cannot be used. No skill's name has a
 space."""
@@ -91,3 +81,13 @@ def take_answers(
     record.drop_replaced()
     left = {skill.name for skill in to_ask(catalog)} - record.written.keys()
     return record.report(left)
+
+
+def _is_older(answer: Enrichment, present: Enrichment | None) -> bool:
+    """Whether an answer says that it was written before what the skill has."""
+    return (
+        present is not None
+        and present.written_at is not None
+        and answer.written_at is not None
+        and answer.written_at < present.written_at
+    )

@@ -81,11 +81,11 @@ class Filter:
         own = frozenset(map(normalise, skill.examples))
         requests: list[str] = []
         for text in distinct(written.requests):
-            if fault := _useless(text, own):
+            useless = _useless(text, own)
+            suspicion = None if useless else self._suspicion(skill, text)
+            if fault := useless or suspicion:
                 left_out.append(f"{fault}: {text[:80]}")
-            elif fault := self._suspicion(skill, text):
-                left_out.append(f"{fault}: {text[:80]}")
-                suspicious += 1
+                suspicious += suspicion is not None
             else:
                 requests.append(text)
                 own |= {normalise(text)}

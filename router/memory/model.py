@@ -59,7 +59,7 @@ def moment_of(name: str, value: object, zone: tzinfo = UTC) -> datetime:
     return aware(moment, zone)
 
 
-def told_in(moment: datetime, zone: tzinfo) -> datetime:
+def localized(moment: datetime, zone: tzinfo) -> datetime:
     """The same time in a time zone, so that its day is that of a person there. At the ends of the
     calendar, where the zone has no such time, it is left as it is."""
     try:
@@ -231,8 +231,8 @@ class MemoryItem(PlainJson):
         return made
 
     def in_zone(self, zone: tzinfo) -> Self:
-        """A copy whose time of creation is told in a time zone; see ``told_in``."""
-        return replace(self, created=told_in(self.created, zone))
+        """A copy whose time of creation is told in a time zone; see ``localized``."""
+        return replace(self, created=localized(self.created, zone))
 
 
 def _check_score(score: float) -> None:

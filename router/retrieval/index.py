@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Final, Self
@@ -25,7 +25,7 @@ from router.retrieval.copies import Copies, root_numbers
 from router.retrieval.documents import Edit, examples_of
 from router.retrieval.encoders import Encoder
 from router.retrieval.matches import Clause, Match, Ranking
-from router.retrieval.names import NamedSkills, SkillNames
+from router.retrieval.names import SkillNames
 from router.retrieval.reader import ReadRequest, ReadText, RequestReader
 from router.retrieval.scoring import ALL_SKILLS, FULLY_SCORED, Positions, Scored, SkillScores
 from router.retrieval.spare_memory import give_back
@@ -212,7 +212,8 @@ class SkillIndex:
             limit: how many matches to return, at least 1.
         """
         named = self.skill_names.named_in(request)
-        among = self.without_refused(named, among)
+        if named.refused:
+            among = self.without(named.refused, among)
         if self._copies.stronger:
             among = self._copies.without(among)
         allowed = ALL_SKILLS if among is None else self._positions_of(among)
@@ -222,15 +223,10 @@ class SkillIndex:
         read = await self.reader.read(request, context)
         return self._ranking(read, self._among(named.wanted, allowed), allowed, size, limit)
 
-    def without_refused(
-        self, named: NamedSkills, among: Sequence[str] | None
-    ) -> Sequence[str] | None:
-        """The names that may be chosen, None for all: those of ``among`` that a request does not
-        refuse."""
-        if not named.refused:
-            return among
+    def without(self, refused: Collection[str], among: Sequence[str] | None) -> tuple[str, ...]:
+        """The names, of all skills where ``among`` is None, without those that are refused."""
         offered = self._names if among is None else among
-        return [name for name in offered if name not in named.refused]
+        return tuple(name for name in offered if name not in refused)
 
     async def scores(self, request: str, names: Sequence[str]) -> NDArray[np.float64]:
         """The fused scores of some skills of this catalog for a request."""

@@ -37,6 +37,7 @@ _NEGATION: Final = re.compile(
     r"\b(?:not|don['\u2019]?t|never|no|without|except)(?: (?!but )[^\s,;:!?()]+){0,2} $"
 )
 """A name behind it in the same clause is not wanted."""
+_SPACES: Final = re.compile(r"\s+")
 _CHARACTERS_BEFORE: Final = 80
 """So much of the text before a name is read."""
 MAX_READ_CHARACTERS: Final = 2_000
@@ -92,7 +93,7 @@ class SkillNames:
             return NamedSkills((whole,), is_addressed=True)
         wanted: dict[str, None] = {}
         refused: dict[str, None] = {}
-        is_addressed, end_of_refused = False, -1
+        is_addressed, end_of_refused = False, None
         spoken = list(_TOKEN.finditer(text))
         for place, token in enumerate(spoken):
             bare = token[0].strip(_EDGES)
@@ -103,10 +104,12 @@ class SkillNames:
             marked = token[0][0] in _MARKS or follower in _NOUNS
             if not (marked or _COMPOUND.search(bare)):
                 continue
-            between = text[end_of_refused : token.start()] if end_of_refused >= 0 else None
-            before = text[max(0, token.start() - _CHARACTERS_BEFORE) : token.start()]
-            before = re.sub(r"\s+", " ", before)
-            if _REFUSAL.search(before) or (between is not None and _LISTED.fullmatch(between)):
+            start = token.start()
+            before = _SPACES.sub(" ", text[max(0, start - _CHARACTERS_BEFORE) : start])
+            is_listed = end_of_refused is not None and _LISTED.fullmatch(
+                text, end_of_refused, start
+            )
+            if is_listed or _REFUSAL.search(before):
                 refused.setdefault(name)
                 end_of_refused = token.end()
             elif not _NEGATION.search(before):

@@ -38,7 +38,7 @@ from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.query.rewrite import rewrite
 from router.memory.recall.pool import RELEVANCE_FLOOR
 from router.memory.recall.relevance import Judge, parts_of
-from router.memory.stores.graph import told
+from router.memory.stores.graph import with_relations
 from router.memory.texts.bm25 import TEXTBOOK
 from router.memory.texts.contents import content_key
 from router.memory.texts.questions import questions_of
@@ -226,7 +226,7 @@ class ContextAssembler:
         weights: RetrievalWeights,
     ) -> tuple[list[_Piece], list[LeftOut]]:
         """All pieces with comparable scores, best first, each content once."""
-        wholes = {id(item): told(item) for some in found.values() for item in some}
+        wholes = {id(item): with_relations(item) for some in found.values() for item in some}
         parts = [
             (side, item, part)
             for side, some in found.items()

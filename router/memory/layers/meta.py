@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
 from router.memory.layers.stored import StoredLayer
-from router.memory.model import AttributeValue, LayerQuery, MemoryItem, Scope, ScoreKind, told_in
+from router.memory.model import AttributeValue, LayerQuery, MemoryItem, Scope, ScoreKind, localized
 from router.memory.query.listing import META_STEMS
 from router.memory.stores.coverage import COUNTED, Coverage
 from router.memory.stores.spaces import Filter
@@ -46,9 +46,10 @@ class MetaLayer(StoredLayer):
 def _count(coverage: Coverage, subject: str, zone: tzinfo) -> tuple[str, dict[str, AttributeValue]]:
     count = f"{coverage.items:,}" + (" or more" if subject and coverage.items >= COUNTED else "")
     about = f" about {subject}" if subject else ""
+    oldest, newest = localized(coverage.oldest, zone), localized(coverage.newest, zone)
     content = (
         f"{coverage.layer}: {count} {'item' if coverage.items == 1 else 'items'}{about}, "
-        f"{told_in(coverage.oldest, zone):%Y-%m-%d} to {told_in(coverage.newest, zone):%Y-%m-%d}"
+        f"{oldest:%Y-%m-%d} to {newest:%Y-%m-%d}"
     )
     if coverage.tags:
         content += "; tags: " + ", ".join(f"{tag} ({items})" for tag, items in coverage.tags)

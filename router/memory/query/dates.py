@@ -202,13 +202,20 @@ def _ordinal(word: str) -> int:
 def _quarter(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     """A quarter of the calendar year, such as Q3 or "the first quarter of 2026"."""
     named = _said(match, "quarter")
-    month = 3 * (int(named) if named.isdecimal() else _ordinal(named)) - 2
-    return _yearly(match, reference, lambda first: months_from(first.replace(month=month), 3))
+    number = int(named) if named.isdecimal() else _ordinal(named)
+    return _part_of_year(match, reference, number, 3)
 
 
 def _half_year(match: re.Match[str], reference: ReferenceTime) -> Period | None:
-    month = 6 * int(match["half"]) - 5
-    return _yearly(match, reference, lambda first: months_from(first.replace(month=month), 6))
+    return _part_of_year(match, reference, int(match["half"]), 6)
+
+
+def _part_of_year(
+    match: re.Match[str], reference: ReferenceTime, number: int, months: int
+) -> Period | None:
+    """The first (1), second, ... part of so many months of a calendar year."""
+    month = months * (number - 1) + 1
+    return _yearly(match, reference, lambda first: months_from(first.replace(month=month), months))
 
 
 def _week_number(match: re.Match[str], reference: ReferenceTime) -> Period | None:

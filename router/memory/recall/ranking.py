@@ -32,7 +32,7 @@ from typing import Final
 
 from router.memory.model import MemoryItem, Period
 from router.memory.recall.relevance import parts_of
-from router.memory.stores.graph import told
+from router.memory.stores.graph import with_relations
 from router.memory.texts.bm25 import MEMORIES, TEXTBOOK
 from router.memory.texts.questions import questions_of
 from router.memory.texts.words import content_terms
@@ -68,7 +68,7 @@ def rank(
     parts = [
         (number, part)
         for number, item in enumerate(items)
-        for part in (*parts_of(told(item)), *questions_of(item))
+        for part in (*parts_of(with_relations(item)), *questions_of(item))
     ]
     words = [0.0] * len(items)
     shares = MEMORIES.shares(content_terms(query), [part for _, part in parts])

@@ -43,7 +43,7 @@ from router.memory.recall.memory_router import MAX_K, MemoryRouter, check_k
 from router.memory.recall.pool import RELEVANCE_FLOOR, Pool
 from router.memory.recall.relevance import Judge
 from router.memory.recall.updates import replaces
-from router.memory.stores.graph import told
+from router.memory.stores.graph import with_relations
 from router.memory.texts.questions import questions_of
 
 _log = logging.getLogger(__name__)
@@ -165,9 +165,9 @@ class Recaller:
             pool.note_listed(more.results, is_first=False)
             await self._judge(pool, more.results)
             path.append(CascadeStep(len(path) + 1, names, before, pool.confidence(k)))
-        if cascade and layers is None and pool.answers_from(FACT_LAYERS):
+        names = tuple(name for name in unread if name in FACT_LAYERS)
+        if names and pool.answers_from(FACT_LAYERS):
             # What has replaced the answer may be in a layer that was not needed for finding it.
-            names = tuple(name for name in unread if name in FACT_LAYERS)
             more = await self._router.read(layer_query, scope=scope, k=k, layers=names)
             replacing = pool.replacing(more.results)
             if any(report.items for report in replacing):
@@ -231,7 +231,7 @@ class Recaller:
         pool.add(reports)
         unjudged = pool.unjudged()
         contents = [item.content for item in unjudged]
-        texts = [told(item) for item in unjudged]
+        texts = [with_relations(item) for item in unjudged]
         questions = [questions_of(item) for item in unjudged]
 
         def judge() -> None:

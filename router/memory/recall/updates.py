@@ -147,7 +147,8 @@ def updates_among(
     relevant = [is_relevant(item) for item in lasting]
     found: list[Update] = []
     for place, older in enumerate(lasting):
-        newer = [one for one in lasting if SUPERSEDED_BY in older.attributes and _marks(older, one)]
+        is_marked = SUPERSEDED_BY in older.attributes
+        newer = [one for one in lasting if _marks(older, one)] if is_marked else []
         newer = newer or [
             one
             for one, bears in zip(lasting[:place], relevant[:place], strict=True)

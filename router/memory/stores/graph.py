@@ -77,14 +77,16 @@ def relations_of(item: MemoryItem) -> Iterator[tuple[str, str, str]]:
             yield parts[0] if len(parts) > 2 else about, parts[-2], parts[-1]
 
 
-def told(item: MemoryItem) -> str:
-    """What an item says: its content, and in brackets the relations whose words are not all in it,
-    such as "gear train, brass (gear made by Zahnrad AG)". By this text an item is judged, and so it
-    is shown."""
-    said = {*stems(item.content)}
-    sentences = (" ".join(filter(None, relation)) for relation in relations_of(item))
-    unsaid = [sentence for sentence in sentences if not said.issuperset(stems(sentence))]
-    return f"{item.content} ({'; '.join(unsaid)})" if unsaid else item.content
+def with_relations(item: MemoryItem) -> str:
+    """The content of an item, and in brackets the relations whose words are not all in it, such as
+    "gear train, brass (gear made by Zahnrad AG)". By this text an item is judged, and so it is
+    shown."""
+    sentences = [" ".join(filter(None, relation)) for relation in relations_of(item)]
+    if not sentences:
+        return item.content
+    contained = {*stems(item.content)}
+    missing = [sentence for sentence in sentences if not contained.issuperset(stems(sentence))]
+    return f"{item.content} ({'; '.join(missing)})" if missing else item.content
 
 
 def states_relation(item: MemoryItem, question: str) -> bool:

@@ -9,7 +9,7 @@ from cpu_time import cpu_time_at_most
 from memory.remembered import ask, ids, item
 
 from router.memory.model import BlockingLayer, MemoryItem, Scope
-from router.memory.stores.graph import leads_to_named, states_relation, told
+from router.memory.stores.graph import leads_to_named, states_relation, with_relations
 from router.memory.stores.memory_store import MemoryStore
 
 EVERYBODY = Scope()
@@ -103,11 +103,11 @@ def stating(*relations: str, content: str = "a note", entity: str = "cart") -> M
 
 def test_an_item_tells_the_relations_that_its_content_does_not_tell() -> None:
     content = "Cart uses Redis"
-    assert told(stating("uses -> redis", content=content)) == content
-    assert told(stating("uses -> redis", "Ada -> owns -> Cart", content=content)) == (
+    assert with_relations(stating("uses -> redis", content=content)) == content
+    assert with_relations(stating("uses -> redis", "Ada -> owns -> Cart", content=content)) == (
         "Cart uses Redis (Ada owns Cart)"
     )
-    assert told(item("none", content)) == content
+    assert with_relations(item("none", content)) == content
 
 
 @pytest.mark.parametrize(
