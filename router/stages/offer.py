@@ -4,7 +4,8 @@ else the likeliest ones.
 The LLM can choose only what it is offered. Over 574 real skills, a strong LLM chose the right one
 for 45% of oblique requests when it was offered the 40 best of retrieval, and for 97% when it saw
 all. So descriptions are shortened before skills are left out. Each is cut after the words that
-distinguish the skill from the others.
+distinguish the skill from the others. A long beginning that it shares with others is itself cut, so
+that the part in which they differ is still shown: the tools of one vendor often begin alike.
 
 While all skills fit, they are one block of text, sorted by name and the same for every request over
 one catalog, so that providers can cache the prompt. Otherwise the first block holds the pinned
@@ -17,8 +18,8 @@ import asyncio
 import math
 import re
 import threading
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -42,8 +43,10 @@ more bytes."""
 FRAME_TOKENS: Final = 12
 """How many tokens the JSON around one name and description takes."""
 LEAST_CHARACTERS: Final = 120
-"""No description is cut to fewer characters."""
+"""No description is cut to fewer characters, and no shared beginning."""
 MOST_CHARACTERS: Final = 1_000
+READ_CHARACTERS: Final = 4 * MOST_CHARACTERS
+"""The part of a description in which a shared beginning is looked for."""
 SHARES: Final = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)
 """The shares of the descriptions' weight that are kept: the first with which all skills fit."""
 SHORTLIST_SHARE: Final = 0.9
@@ -123,26 +126,34 @@ class _Descriptions:
     """
 
     def __init__(self, catalog: Catalog) -> None:
-        """Nothing is cut yet."""
-        self.texts = {
-            skill.name: " ".join(skill.description.split())[:MOST_CHARACTERS]
+        """Only shared beginnings are cut yet."""
+        whole = {
+            skill.name: " ".join(skill.description.split())[:READ_CHARACTERS]
             for skill in catalog.routable
         }
+        self._parts = _parted(whole)
+        self.texts = {
+            name: text if len(text) <= MOST_CHARACTERS else "".join(self._parts[name])
+            for name, text in whole.items()
+        }
         self._short: dict[tuple[str, float], str] = {}
-        words = ({word for _, word in _stems(text)} for text in self.texts.values())
+        words = ({word for _, word in _stems(rest)} for _, rest in self._parts.values())
         most = math.log(len(self.texts) + 1)
         counts = Counter(chain.from_iterable(words))
         # The inverse document frequency of each word.
         self._weight = {word: most - math.log(count) for word, count in counts.items()}
 
     def short(self, name: str, share: float) -> str:
-        """The beginning of a description that holds this share of its weight. The weight of a text
-        is the sum of the weights of its different words."""
-        text = self.texts[name]
+        """The beginning of a description that holds this share of its weight, behind what is left
+        of a shared beginning. The weight of a text is the sum of the weights of its different
+        words."""
         if share >= 1:
-            return text
+            return self.texts[name]
         if (found := self._short.get((name, share))) is None:
-            found = self._short[name, share] = _cut(text, _stems(text), self._weight, share)
+            shared, rest = self._parts[name]
+            least = LEAST_CHARACTERS - len(shared)
+            found = shared + _cut(rest, _stems(rest), self._weight, share, least)
+            self._short[name, share] = found
         return found
 
 
@@ -165,16 +176,66 @@ def _size(name: str, text: str) -> int:
     return FRAME_TOKENS + len(f"{name}{text}".encode("utf-8", "replace")) // BYTES_PER_TOKEN
 
 
+def _parted(texts: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """By name, what is shown in place of a text's shared beginning, and the rest of the text;
+    together at most ``MOST_CHARACTERS``.
+
+    Texts that begin alike are followed word by word, as far as they are alike, and then in the
+    groups into which they fall there. Words that a whole group has do not tell its texts apart: of
+    a longer row of them ``LEAST_CHARACTERS`` are shown, which tell the group from all others. Only
+    shared words are read, each once for each text.
+    """
+    shown = dict.fromkeys(texts, "")
+    done = dict.fromkeys(texts, 0)
+    pending = [(list(texts), 0)]
+    while pending:
+        group, start = pending.pop()
+        end = start
+        while len(following := _by_next_word(texts, group, end)) == 1 and "" not in following:
+            end += len(next(iter(following))) + 1
+        following.pop("", None)  # nothing follows in these, so nothing else could be shown of them
+        for alike in following.values():
+            if end - start > LEAST_CHARACTERS:
+                for name in alike:
+                    row = texts[name][done[name] : start + LEAST_CHARACTERS]
+                    shown[name] += f"{row.rpartition(' ')[0].rstrip(' ,;:.')}… "
+                    done[name] = end
+            if len(alike) > 1:
+                pending.append((alike, end))
+    parts = {}
+    for name, text in texts.items():
+        shared = shown[name][:MOST_CHARACTERS]
+        parts[name] = shared, text[done[name] :][: MOST_CHARACTERS - len(shared)]
+    return parts
+
+
+def _by_next_word(
+    texts: Mapping[str, str], names: Sequence[str], start: int
+) -> dict[str, list[str]]:
+    """The names by the word that begins at a position of their texts; by "" where the text ends."""
+    found = defaultdict(list)
+    for name in names:
+        text = texts[name]
+        end = text.find(" ", start)
+        found[text[start : end if end >= 0 else len(text)]].append(name)
+    return found
+
+
 def _cut(
-    text: str, stems: Sequence[tuple[int, str]], weight: dict[str, float], share: float
+    text: str,
+    stems: Sequence[tuple[int, str]],
+    weight: dict[str, float],
+    share: float,
+    least: int,
 ) -> str:
-    """See ``_Descriptions.short``; ``stems`` are those of ``_stems``."""
+    """The beginning of a text, see ``_Descriptions.short``, of at least ``least`` characters.
+    ``stems`` are those of ``_stems``."""
     first = {word: end for end, word in reversed(stems)}
     wanted = share * sum(weight[word] for word in first)
     reached = 0.0
     for word, end in sorted(first.items(), key=lambda item: item[1]):
         reached += weight[word]
-        if reached >= wanted and end >= LEAST_CHARACTERS:
+        if reached >= wanted and end >= least:
             return text if end >= len(text) - 1 else f"{text[:end].rstrip(' ,;:.')}…"
     return text
 

@@ -126,3 +126,62 @@ async def test_descriptions_are_weighed_beside_the_event_loop(tmp_path: Path) ->
             assert offer.done() is not waits
             offers.append(await offer)
         assert offers[0] == offers[1]
+
+
+VENDOR = (
+    "Part of the Acme Cloud Suite, the platform that helps teams of every size to plan, build, run "
+    "and watch what they sell. All calls need a workspace key and count towards the rate limit of "
+    "the plan that was booked. Read the terms of service before the first call, and ask the "
+    "support desk where anything is unclear to you or your team."
+)
+TASKS = ("Refunds a payment", "Renames a folder", "Books a meeting room", "Rotates a secret")
+
+
+def of_vendor(root: Path, beginning: str, count: int = 40) -> Path:
+    """Tools whose descriptions have one long beginning, among others that share nothing."""
+    tools = {f"acme-{n:02}": f"{beginning} {TASKS[n % 4]} of tenant {n}." for n in range(count)}
+    others = {f"other-{n:02}": f"Word{n} gadget{n} thing{n} matter{n}." for n in range(60)}
+    return put(root, **tools, **others)
+
+
+@pytest.mark.parametrize("repeated", [1, 3])
+async def test_a_beginning_that_descriptions_share_does_not_push_out_what_tells_them_apart(
+    tmp_path: Path, repeated: int
+) -> None:
+    """Also where it is longer than what is ever shown of a description."""
+    root = of_vendor(tmp_path / "s", " ".join([VENDOR] * repeated))
+    offer = await offered(root, tmp_path / "state", tokens=4_500)
+    told = {skill.name: skill.description for skill in offer.skills}
+    assert len(told) == 100
+    assert offer.likeliest == ()
+    for number in range(40):
+        description = told[f"acme-{number:02}"]
+        assert description.startswith("Part of the Acme Cloud Suite, the platform")
+        assert TASKS[number % 4] in description
+        assert len(description) < 200
+    assert told["other-07"] == "Word7 gadget7 thing7 matter7."
+
+
+async def test_a_shared_beginning_is_given_whole_while_everything_fits(tmp_path: Path) -> None:
+    offer = await offered(
+        of_vendor(tmp_path / "s", VENDOR), tmp_path / "state", tokens=ROOM_FOR_ALL
+    )
+    assert offer.skills[0].description == f"{VENDOR} Refunds a payment of tenant 0."
+
+
+async def test_what_tells_a_group_within_a_group_apart_is_kept(tmp_path: Path) -> None:
+    """Of a vendor's tools some share more than the vendor's beginning."""
+    area = (
+        "Invoices. An invoice has a number, a customer, lines with a price and a tax each, and a "
+        "day on which it falls due, and none of them may be changed once it has been sent out. "
+    )
+    root = of_vendor(tmp_path / "s", VENDOR, count=10)
+    put(root, void=f"{VENDOR} {area}Voids one.", copy=f"{VENDOR} {area}Copies one.", base=VENDOR)
+    offer = await offered(root, tmp_path / "state", tokens=2_400)
+    told = {skill.name: skill.description for skill in offer.skills}
+    assert len(told) == 73
+    for name, does in (("void", "Voids one."), ("copy", "Copies one.")):
+        assert told[name].startswith("Part of the Acme Cloud Suite")
+        assert "… Invoices. An invoice has a number" in told[name]
+        assert told[name].endswith(f"… {does}")
+    assert told["base"].startswith("Part of the Acme Cloud Suite")
