@@ -13,8 +13,9 @@ fifteen catalogs of ``benchmarks/trades.py`` with examples, 24 of 60 follow-ups 
 when the turn was joined to the request, 28 when the clauses of the turn could ask for no skill of
 their own, and 41 with the answer, and half of the vector's weight for the request. The answer may
 quote text from anywhere. So its length is bounded, and it is used only together with a turn of the
-user. Names of skills are removed from it: "Created with create_invoice." and "create_invoice or
-void_invoice?" are about what was done or could be done, and not about what is wanted next.
+user, or where the user, without a turn before, consents to what it asks ("yes please"). Names of
+skills are removed from it: "Created with create_invoice." and "create_invoice or void_invoice?" are
+about what was done or could be done, and not about what is wanted next.
 
 Thanks, greetings and small talk get no context: neither "thanks!" nor "tell me a joke" asks for the
 same thing again. Nor does "great", unless the assistant has asked a question, nor "not that one".
@@ -124,6 +125,13 @@ _REJECTION: Final = re.compile(
     re.IGNORECASE,
 )
 """Whole requests that reject what the router did before."""
+_CONSENT: Final = re.compile(
+    r"\W*(?:(?:yes|yeah|yep|yup|sure|ok(?:ay)?|right|exactly|of course|absolutely|definitely|"
+    r"certainly|please|do(?: (?:it|that|so))?|go (?:ahead|for it|on)|sounds good|great|good|fine|"
+    r"perfect)\b\W*)+(?:(?:then|now|thanks|thank you)\b\W*)*",
+    re.IGNORECASE,
+)
+"""Whole requests that only consent to what the assistant has asked."""
 _DETAIL: Final = re.compile(
     r"\W*(?:(?:ok(?:ay)?|yes|no|and|but|or|also|only|just|now|then|please)\W+)*"
     r"(?:in|at|by|for|from|to|with|without|as|on|until|till|before|after|except|via|under|over|"
@@ -143,7 +151,8 @@ class RequestInContext:
         text: the request.
         context: the earlier turns, where the request is a follow-up; else empty.
         turns: how many turns of the user are in the context.
-        has_answer: whether the assistant's latest answer is in the context.
+        has_answer: whether the assistant's latest answer is in the context. Without a turn of the
+            user it is the question that the request consents to.
     """
 
     text: str
@@ -165,9 +174,13 @@ class RequestInContext:
 
     def explained(self, reason: str) -> str:
         """The reason of a decision, with a note on the context where there is one."""
+        if not self.context:
+            return reason
+        if not self.turns:
+            return f"{reason}; read with the assistant's question"
         what = "an earlier turn of the user" if self.turns == 1 else "what the user said before"
         answer = " and the assistant's answer" if self.has_answer else ""
-        return f"{reason}; read with {what}{answer}" if self.turns else reason
+        return f"{reason}; read with {what}{answer}"
 
 
 def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInContext:
@@ -178,6 +191,9 @@ def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInCont
     if _asks_nothing_of_the_turn_before(request.text, answer):
         return RequestInContext(request.text)
     earlier = [turn.text[:MAX_TURN_CHARACTERS] for turn in request.history if turn.role == "user"]
+    if not earlier and answer is not None and _consents(request.text, answer):
+        question = names.removed_from(answer.rstrip()[-MAX_ANSWER_CHARACTERS:])
+        return RequestInContext(request.text, question, has_answer=True)
     parts = [request.text]
     while earlier and len(parts) <= MAX_TURNS and not stands_alone(parts[0]):
         turn = earlier.pop()
@@ -198,7 +214,17 @@ def _asks_nothing_of_the_turn_before(text: str, answer: str | None) -> bool:
     if is_courtesy(text) or _SMALL_TALK.fullmatch(text) or _REJECTION.fullmatch(text):
         return True
     is_praise = all(word in _BESIDE_COURTESY for word in tokens(text))
-    return is_praise and answer is not None and not answer.rstrip().endswith("?")
+    return is_praise and answer is not None and not _asks(answer)
+
+
+def _consents(text: str, answer: str) -> bool:
+    """Whether a text only consents to what the assistant's latest answer asks."""
+    return _asks(answer) and _CONSENT.fullmatch(text) is not None
+
+
+def _asks(answer: str) -> bool:
+    """Whether an answer of the assistant ends with a question."""
+    return answer.rstrip().endswith("?")
 
 
 def says_nothing(text: str) -> bool:
