@@ -7,6 +7,7 @@ skills, or with other evidence, is validated before it is used (``router/stages/
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from router.errors import EncoderError
@@ -27,10 +28,8 @@ _IDENTICAL: Final = StageTrace(
     Stage.FUZZY, Outcome.SKIPPED, "the exact cache holds this very request"
 )
 _EXACT_HIT: Final = StageTrace(Stage.EXACT, Outcome.ANSWERED, "an identical request")
-_NOT_NEEDED: Final = (
-    StageTrace(Stage.LLM, Outcome.SKIPPED, "a cache answered"),
-    StageTrace(Stage.VECTOR, Outcome.SKIPPED, "a cache answered"),
-)
+_LLM_NOT_NEEDED: Final = StageTrace(Stage.LLM, Outcome.SKIPPED, "a cache answered")
+_VECTOR_NOT_NEEDED: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "a cache answered")
 
 
 class PreparedRequest(NamedTuple):
@@ -86,7 +85,7 @@ class CacheStages:
             stage=found.stage,
             from_cache=True,
             catalog_version=catalog.version,
-            trace=trace + _NOT_NEEDED,
+            trace=(*trace, _LLM_NOT_NEEDED, _trace_of_vector(kept, found.text, prepared)),
             id=next(self._ids),
         )
         return hit, trace
@@ -150,6 +149,19 @@ def _trace(found: Found, *, use_fuzzy: bool, invalid: str | None) -> tuple[Stage
         return _NO_FUZZY_CACHE if use_fuzzy else _LEFT_OUT, exact
     fuzzy = _trace_of_similar(found.similar, found.fuzzy_microseconds)
     return fuzzy if invalid is None else _declined(fuzzy, invalid), exact
+
+
+def _trace_of_vector(kept: KeptAnswer, text: str, prepared: PreparedRequest) -> StageTrace:
+    """The trace entry of stage 4 for an answer that was kept for this text. It says which text was
+    read, where retrieval read one that had a history."""
+    request, basis = prepared.request, kept.basis
+    if not request.history or basis is None or basis.decided_by is not DecidedBy.ROUTER:
+        return _VECTOR_NOT_NEEDED
+    from router.stages.followup import reading_behind
+
+    names = prepared.skill_index.skill_names
+    read = reading_behind(replace(request, text=text), kept.result.reasoning, names)
+    return _VECTOR_NOT_NEEDED.with_evidence(read.evidence)
 
 
 def _trace_of_similar(similar: FuzzyMatch, microseconds: float) -> StageTrace:

@@ -208,6 +208,13 @@ def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInCont
     return RequestInContext(request.text, "\n".join(context), turns, answer is not None)
 
 
+def reading_behind(request: Request, reason: str, names: SkillNames) -> RequestInContext:
+    """How a request was read for an earlier decision, found out from the decision's reason. Caches
+    do not store it, because it would put the conversation into their files."""
+    reading = in_context(request, names)
+    return reading if reason.endswith(reading.explained("")) else RequestInContext(request.text)
+
+
 def _asks_nothing_of_the_turn_before(text: str, answer: str | None) -> bool:
     """Whether a text is thanks, a greeting, small talk or a rejection, or praise after an answer
     that asks nothing. ``answer`` is the assistant's latest, if there is one."""

@@ -8,7 +8,7 @@ import pytest
 from cascade import shipped_router
 
 from router.request import Request, Turn
-from router.result import Decision
+from router.result import Decision, Outcome, Stage
 from router.retrieval.names import SkillNames
 from router.stages.followup import (
     MAX_ANSWER_CHARACTERS,
@@ -363,3 +363,24 @@ async def test_an_answer_neither_names_a_skill_nor_instructs(tmp_path: Path, sai
     assert result.selected_skills == ()
     assert "named" not in result.trace[3].evidence
     assert result.trace[3].evidence["turns_read"] == int("page" not in said)
+
+
+async def test_the_trace_of_a_cached_answer_says_which_text_was_read(tmp_path: Path) -> None:
+    history = [Turn("user", "squash the last four commits on this branch"), Turn("assistant", "Ok")]
+    in_turn, alone = "now the same for the other two", "average weekly revenue from revenue.csv"
+    async with shipped_router(tmp_path) as router:
+        for asked, again, stage in (
+            (in_turn, in_turn, Stage.EXACT),
+            (in_turn, f"{in_turn} please", Stage.FUZZY),
+            (alone, alone, Stage.EXACT),
+        ):
+            first = await router.route(asked, history=history)
+            cached = await router.route(again, history=history)
+            assert cached.stage is stage
+            assert cached.trace[3].outcome is Outcome.SKIPPED
+            read = {name: first.trace[3].evidence[name] for name in ("turns_read", "text_read")}
+            assert cached.trace[3].evidence == read
+        await router.route("run the unit tests of the parser")
+        without_history = await router.route("run the unit tests of the parser")
+    assert without_history.stage is Stage.EXACT
+    assert without_history.trace[3].evidence == {}
