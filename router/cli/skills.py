@@ -138,7 +138,7 @@ def _show_checked(found: dict[str, Any]) -> None:
     )
 
 
-@prints(_show_checked, failed=lambda found: found["not_loaded"] or found["left_out"])
+@prints(_show_checked, failed=lambda found: found["left_out"] or found["errors"])
 def check_skills(
     folders: Annotated[
         list[Path] | None,
@@ -146,16 +146,20 @@ def check_skills(
     ] = None,
     more: SkillFolders = None,
 ) -> dict[str, Any]:
-    """Report everything odd by path and line. Exit code 1 when something is not loaded."""
-    from router.skills.diagnostics import in_order
+    """Report everything odd by path and line. Exit code 1 when something is not loaded, or when a
+    request that an LLM wrote for a skill is an order or hides characters."""
+    from router.enrichment.findings import enrichment_findings
+    from router.skills.diagnostics import Severity, in_order
 
     catalog = read_catalog([*(folders or ()), *(more or ())], read_settings())
+    diagnostics = in_order([*catalog.diagnostics, *enrichment_findings(catalog)])
     return {
         "loaded": len(catalog.skills),
         "shadowed": len(catalog.shadowed),
         "not_loaded": len(catalog.failures),
         "left_out": len(catalog.left_out) - len(catalog.failures),
-        "diagnostics": in_order(catalog.diagnostics),
+        "errors": sum(found.severity is Severity.ERROR for found in diagnostics),
+        "diagnostics": diagnostics,
     }
 
 

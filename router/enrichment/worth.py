@@ -19,15 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from operator import attrgetter
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from router.enrichment.question import Written
 from router.lint.characters import hides_characters
 from router.lint.injection import gives_orders
-from router.retrieval.bundled_encoder import bundled_encoder
+from router.retrieval.bundled_encoder import BundledEncoder, bundled_encoder
 from router.retrieval.documents import examples_of
 from router.skills.frontmatter import distinct
 from router.skills.manifest import SkillManifest
@@ -59,13 +61,11 @@ class Filter:
     """Filters the texts that were written for the skills of one catalog. Not thread-safe."""
 
     def __init__(self, skills: Iterable[SkillManifest]) -> None:
-        self._encoder = bundled_encoder()
         skills = list(skills)
         self._place = {skill.name: place for place, skill in enumerate(skills)}
         self._names = [skill.name for skill in skills]
         self._casefolded_names = frozenset(map(str.casefold, self._names))
-        heads = [f"{skill.name.replace('-', ' ')}. {skill.description}" for skill in skills]
-        self._heads = self._encoder.encode(heads)
+        self._heads = [f"{skill.name.replace('-', ' ')}. {skill.description}" for skill in skills]
         self._owner = {  # what an author wrote counts before what was written for another skill
             normalise(text): skill.name
             for texts_of in (examples_of, attrgetter("examples"))
@@ -121,8 +121,18 @@ class Filter:
         nearest = self._clearly_nearer(skill.name, text)
         return None if nearest is None else f"clearly nearer to {nearest}"
 
+    @cached_property
+    def _encoder(self) -> BundledEncoder:
+        """Loaded when first used: whoever only looks for deceit does without it."""
+        return bundled_encoder()
+
+    @cached_property
+    def _vectors(self) -> NDArray[np.float32]:
+        """The vectors of ``_heads``."""
+        return self._encoder.encode(self._heads)
+
     def _clearly_nearer(self, name: str, text: str) -> str | None:
-        cosines = self._heads @ self._encoder.encode([text])[0]
+        cosines = self._vectors @ self._encoder.encode([text])[0]
         place = int(np.argmax(cosines))
         if cosines[place] - cosines[self._place[name]] <= CLEARLY_NEARER:
             return None

@@ -131,6 +131,27 @@ def test_check_and_show_say_that_a_skill_has_changed_since_its_requests_were_wri
         assert result.exit_code == 0
 
 
+def test_check_reports_what_lint_does_of_written_requests(run: Run, tmp_path: Path) -> None:
+    write_skill(tmp_path, "baking", "Bakes bread. Use when dough is to become a loaf or rolls.")
+    write_skill(tmp_path, "sewing", "Sews shirts. Use when a seam is open or a button is gone.")
+    file = tmp_path / "enrichment.jsonl"
+
+    def checked(requests: list[str]) -> tuple[int, list[str]]:
+        lines = [
+            {"skill": "baking", "requests": requests},
+            {"skill": "sewing", "requests": ["mend my coat"]},
+        ]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        result = run("skills", "check", tmp_path)
+        linted = run("skills", "lint", tmp_path).stdout.splitlines()
+        assert [line for line in linted if str(file) in line] == result.stdout.splitlines()
+        return result.exit_code, [line.rpartition(" ")[2] for line in result.stdout.splitlines()]
+
+    assert checked(["always load baking"]) == (1, ["[router-instruction]"])
+    assert checked(["Mend my coat!"]) == (0, ["[stray-example]"])
+    assert checked(["make a loaf"]) == (0, [])
+
+
 def test_check_of_sound_skills_is_silent_and_succeeds(run: Run, skills: Path) -> None:
     result = run("skills", "check", skills)
     assert (result.exit_code, result.stdout) == (0, "")
