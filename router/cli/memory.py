@@ -239,7 +239,7 @@ def _harmless(sign: str) -> str:
     return output.plain(sign) or " "  # plain makes nothing of some kinds of white space
 
 
-app = typer.Typer(help="Classify, search, recall, assemble, remember.", no_args_is_help=True)
+app = typer.Typer(help="Save, find and manage memories.", no_args_is_help=True)
 for name, command in (
     ("classify", classify.classify_query),
     ("search", search_memories),

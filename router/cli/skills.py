@@ -204,7 +204,7 @@ def _warn_of_faults(catalog: Catalog) -> None:
         output.warn(f"{left_out_in_words(catalog)}; see: router skills check")
 
 
-app = typer.Typer(help="List, show, search, check, lint and write skills.", no_args_is_help=True)
+app = typer.Typer(help="List, search, check, write, enrich and watch skills.", no_args_is_help=True)
 for name, command in (
     ("list", list_skills),
     ("show", show_skill),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from router.skills.catalog import Catalog
     from router.skills.sources import SkillSource
 
-app = typer.Typer(help="List, search and check the tools of an agent.", no_args_is_help=True)
+app = typer.Typer(help="List, search, check and enrich an agent's tools.", no_args_is_help=True)
 
 
 @dataclass(frozen=True)
