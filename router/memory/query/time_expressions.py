@@ -171,8 +171,9 @@ def _lead(pattern: str) -> re.Pattern[str]:
 
 _RANGE: Final = _lead(r"(?P<word>between|from)")
 _TO: Final = re.compile(
-    r"(?:\s+(?:to|until|till|through|-)\s+|\s*\u2013\s*)(?:the\s+)?", re.IGNORECASE
+    r"(?<!\s)(?:\s+(?:to|until|till|through|-)\s+|\s*\u2013\s*)(?:the\s+)?", re.IGNORECASE
 )
+"""Begins at the first of several spaces: to try each of them would take quadratic time."""
 _JOINTS: Final = {
     "between": re.compile(r"\s+and\s+(?:the\s+)?", re.IGNORECASE),
     "from": _TO,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 
 import pytest
+from cpu_time import cpu_time_of
 from hypothesis import given
 from hypothesis import strategies as st
 from memory.remembered import NOW, day, period_of
@@ -188,6 +190,14 @@ def test_of_an_endless_plan_only_the_beginning_is_kept() -> None:
     held = sys.getrefcount(long)
     assert planned_times(long, NOW)
     assert sys.getrefcount(long) == held
+
+
+def test_four_times_the_spaces_take_four_times_as_long_and_not_sixteen() -> None:
+    few, many = (
+        cpu_time_of(partial(find_period, f"29 April{' ' * spaces}5 May", NOW))
+        for spaces in (2_000, 8_000)
+    )
+    assert many < 8 * few
 
 
 def test_the_words_about_time_can_be_taken_out() -> None:
