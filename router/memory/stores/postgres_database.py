@@ -121,6 +121,14 @@ ALTER TABLE edges ALTER source SET STATISTICS 0, ALTER target SET STATISTICS 0;
 ALTER TABLE vectors ADD COLUMN part INTEGER NOT NULL DEFAULT 0;  -- from 1 on: of a question
 ALTER TABLE vectors DROP CONSTRAINT vectors_pkey, ADD PRIMARY KEY (row, part);
 """,
+    r"""
+ALTER TABLE items ADD COLUMN superseded_by TEXT;  -- the mark as JSON
+ALTER TABLE items ALTER superseded_by SET STATISTICS 0;
+UPDATE items SET superseded_by =
+    substring(attributes FROM '"superseded_by": ("(?:[^"\\]|\\.)*")')
+WHERE attributes LIKE '%"superseded_by": "%';
+CREATE INDEX items_by_mark ON items (superseded_by, space) WHERE superseded_by IS NOT NULL;
+""",
 )
 """Each makes one version out of the version before, in a transaction of its own."""
 

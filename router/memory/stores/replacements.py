@@ -7,10 +7,12 @@ items that it had replaced are valid again, or they are replaced by what had rep
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from router.memory.stores.database import Connection, placeholders
+from router.memory.model import AttributeValue
+from router.memory.stores.database import Connection, batched, placeholders
 
 SUPERSEDED_BY: Final = "superseded_by"
 """Attribute: the id of the item that has replaced this one. That item has the same scope."""
@@ -39,28 +41,40 @@ def _correct_marks(
     of_scope = f"FROM items WHERE space IN ({placeholders(len(spaces))})"
     marked = [
         ((space, item_id), row, json.loads(attributes))
+        for some in batched([json.dumps(item_id) for item_id in ids])
         for space, item_id, row, attributes in db.execute(
-            f"SELECT space, id, row, attributes {of_scope} AND attributes LIKE ?",
-            (*spaces, f'%"{SUPERSEDED_BY}"%'),
+            f"SELECT space, id, row, attributes {of_scope} "
+            f"AND superseded_by IN ({placeholders(len(some))})",
+            (*spaces, *some),
         ).fetchall()
     ]
-    named = {_successor(marks) for place, _, marks in marked if place not in removed} & ids
-    if not named:
+    if all(place in removed for place, _, _ in marked):
         return
-    named |= {_successor(marks) for _, _, marks in marked} & ids
     left: dict[str, set[tuple[int, str]]] = {}
-    for item_id in named:  # one at a time, so that the index gives them
-        found = db.execute(f"SELECT space {of_scope} AND id = ?", (*spaces, item_id)).fetchall()
-        left[item_id] = {(space, item_id) for (space,) in found}.difference(removed)
-    marks_of = {place[1]: marks for place, _, marks in marked if place in removed}
-    gone = {item_id: marks_of.get(item_id, {}) for item_id in named if not left[item_id]}
+    marks_of: defaultdict[str, dict[str, Any]] = defaultdict(dict)  # none of what is not stored
+    for item_id in {_successor(marks) for _, _, marks in marked}:  # one at a time: by the index
+        found = db.execute(f"SELECT space, attributes {of_scope} AND id = ?", (*spaces, item_id))
+        stored = {(space, item_id): attributes for space, attributes in found}
+        left[item_id] = stored.keys() - removed
+        for place in stored.keys() & removed:
+            marks_of[item_id] = json.loads(stored[place])
+    gone = {item_id: marks_of[item_id] for item_id in left if not left[item_id]}
     for place, row, attributes in marked:
         successor = _successor(attributes)
         # An item with the id of its replacement in another layer has not replaced itself.
-        if place not in removed and successor in named and left[successor] <= {place}:
+        if place not in removed and left[successor] <= {place}:
             kept = {name: value for name, value in attributes.items() if name not in _MARKS}
-            kept |= _marks_beyond(gone, marks_of.get(successor, {}))
-            db.execute("UPDATE items SET attributes = ? WHERE row = ?", (json.dumps(kept), row))
+            kept |= _marks_beyond(gone, marks_of[successor])
+            db.execute(
+                "UPDATE items SET attributes = ?, superseded_by = ? WHERE row = ?",
+                (json.dumps(kept), mark_of(kept), row),
+            )
+
+
+def mark_of(attributes: Mapping[str, AttributeValue]) -> str | None:
+    """The value of the column ``superseded_by`` for some attributes: the mark as JSON, which keeps
+    any text, as the column of the attributes does. None if they contain no mark."""
+    return json.dumps(attributes[SUPERSEDED_BY]) if SUPERSEDED_BY in attributes else None
 
 
 def _marks_beyond(gone: Mapping[str, dict[str, Any]], attributes: dict[str, Any]) -> dict[str, Any]:

@@ -130,6 +130,14 @@ CREATE TRIGGER items_removed AFTER DELETE ON items BEGIN
     DELETE FROM edges WHERE row = old.row;
 END;
 """,
+        """
+ALTER TABLE items ADD COLUMN superseded_by TEXT;  -- the mark as JSON
+-- Of several values that are extracted at once the JSON is given, and not the text.
+UPDATE items SET superseded_by = rtrim(substr(
+    json_extract(attributes, '$.superseded_by', '$.superseded_by.none'), 2), ',null]')
+WHERE attributes LIKE '%"superseded_by": "%' AND json_valid(attributes);
+CREATE INDEX items_by_mark ON items (superseded_by, space) WHERE superseded_by IS NOT NULL;
+""",
     ),
     virtual_tables=True,
 )

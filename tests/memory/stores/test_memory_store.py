@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,11 +11,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from cpu_time import cpu_time_at_most
 from hypothesis import given
 from hypothesis import strategies as st
 from memory.remembered import NOW, ids, item
@@ -136,14 +137,46 @@ def test_an_item_is_replaced_only_as_long_as_its_replacement_is_stored(store: Me
     assert store.get("semantic", "old", EVERYBODY).attributes == {"source": "a call"}
 
 
-def test_to_delete_an_item_costs_little_however_many_others_are_marked(store: MemoryStore) -> None:
-    # With a search for each mark it took some .3 s.
-    store.save(
-        [item(f"i{n}", "Redis", attributes={"superseded_by": f"i{n + 1}"}) for n in range(4_000)]
-    )
-    with cpu_time_at_most(0.1):
+def test_a_mark_that_names_nothing_goes_with_the_deletion_of_that_name(store: MemoryStore) -> None:
+    store.save([item("old", "Redis", attributes={"superseded_by": "never"})])
+    assert store.delete("semantic", ["never"], EVERYBODY) == 0
+    assert store.get("semantic", "old", EVERYBODY).attributes == {}
+
+
+def marked_in_turn(count: int) -> list[MemoryItem]:
+    """Items each of which the next one has replaced."""
+    marks = [{"superseded_by": f"i{n + 1}"} for n in range(count)]
+    return [item(f"i{n}", "Redis", attributes=mark) for n, mark in enumerate(marks)]
+
+
+def test_to_delete_an_item_reads_only_its_mark_and_those_that_name_it(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.save(marked_in_turn(40))
+    loads = Mock(wraps=json.loads)
+    with monkeypatch.context() as patched:
+        patched.setattr(json, "loads", loads)
         store.delete("semantic", ["i7"], EVERYBODY)
+    read = {call.args[0] for call in loads.call_args_list} - {"[]"}  # the tags
+    assert read == {'{"superseded_by": "i7"}', '{"superseded_by": "i8"}'}
     assert store.get("semantic", "i6", EVERYBODY).attributes == {"superseded_by": "i8"}
+
+
+def test_of_many_that_are_deleted_at_once_the_marks_lead_over_all(store: MemoryStore) -> None:
+    store.save(marked_in_turn(1_300))
+    store.delete("semantic", [f"i{n}" for n in range(1, 1_300)], EVERYBODY)
+    assert store.get("semantic", "i0", EVERYBODY).attributes == {"superseded_by": "i1300"}
+
+
+@pytest.mark.parametrize("name", ["new", 'the "new" \\ one', "neu\u00e9\U0001f600"])
+def test_a_mark_is_of_use_after_an_item_was_corrected(store: MemoryStore, name: str) -> None:
+    """What is marked anew by a deletion is found by the next one."""
+    store.save([item("old", "1", attributes={"superseded_by": "mid"}), item(name, "3")])
+    store.save([item("mid", "2", attributes={"superseded_by": name})])
+    store.delete("semantic", ["mid"], EVERYBODY)
+    assert store.get("semantic", "old", EVERYBODY).attributes == {"superseded_by": name}
+    store.delete("semantic", [name], EVERYBODY)
+    assert store.get("semantic", "old", EVERYBODY).attributes == {}
 
 
 def test_deleting_what_everybody_has_takes_more_than_seeing_it(store: MemoryStore) -> None:

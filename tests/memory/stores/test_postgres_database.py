@@ -62,6 +62,20 @@ def test_of_many_that_start_at_once_one_makes_the_tables(
     assert rows == [(len(MIGRATIONS),)]
 
 
+def test_marks_that_an_earlier_version_stored_are_corrected(
+    connect: Connect, postgres_url: str
+) -> None:
+    names = ["new", 'the "new" \\ one', "neu\u00e9\U0001f600"]
+    marked = [item(f"old {name}", "1", attributes={"superseded_by": name}) for name in names]
+    connect().save([*marked, *(item(name, "2") for name in names)])
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("ALTER TABLE router_memory.items DROP COLUMN superseded_by")
+        db.execute("UPDATE router_memory.memory_store SET version = 2")
+    store = connect()
+    store.delete("semantic", names, EVERYBODY)
+    assert [store.get("semantic", one.id, EVERYBODY).attributes for one in marked] == [{}] * 3
+
+
 def test_tables_of_a_later_version_are_left_alone(connect: Connect, postgres_url: str) -> None:
     connect().save([item("a", "Redis")])
     with psycopg.connect(postgres_url, autocommit=True) as db:

@@ -25,6 +25,8 @@ from router.retrieval.bundled_encoder import BundledEncoder
 from router.storage.database import Schema, opened
 
 EVERYBODY = Scope()
+VERSION_BEFORE_MARKS = 4
+MARKED_WITH = ["new", 'the "new" \\ one', "neu\u00e9\U0001f600"]
 NUMBERS = "zero one two three four five six seven eight nine".split()
 
 
@@ -288,3 +290,22 @@ def test_the_vectors_of_an_earlier_version_are_those_of_the_contents(
     assert store.delete("semantic", ["nuts"], EVERYBODY) == 1
     assert store.left_of(EVERYBODY) == (0, 0)
     store.close()
+
+
+def test_marks_that_an_earlier_version_stored_are_corrected(
+    open_store: Callable[..., MemoryStore], tmp_path: Path
+) -> None:
+    marked = [item(f"old {name}", "1", attributes={"superseded_by": name}) for name in MARKED_WITH]
+    store = open_store()
+    no_json = item("no JSON", "3", attributes={"superseded_by": "new", "share": float("nan")})
+    store.save([*marked, no_json, *(item(name, "2") for name in MARKED_WITH)])
+    store.close()
+    with sqlite3.connect(tmp_path / "memory" / "memory.db") as db:
+        db.executescript(
+            "DROP INDEX items_by_mark; ALTER TABLE items DROP COLUMN superseded_by; "
+            f"PRAGMA user_version = {VERSION_BEFORE_MARKS}"
+        )
+    db.close()
+    store = open_store()
+    store.delete("semantic", MARKED_WITH, EVERYBODY)
+    assert [store.get("semantic", one.id, EVERYBODY).attributes for one in marked] == [{}] * 3
