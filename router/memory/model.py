@@ -31,6 +31,7 @@ MAX_ATTRIBUTES: Final = 50
 # Layers that are treated unlike the others.
 COUNTING_LAYER: Final = "meta"
 """It only counts what the others hold."""
+EVENT_LAYER: Final = "episodic"
 GRAPH_LAYER: Final = "graph"
 """Its items state relations."""
 PLANNING_LAYER: Final = "planning"

@@ -216,6 +216,36 @@ async def test_a_query_that_names_no_subject_is_answered_with_what_its_layer_lis
 @pytest.mark.parametrize(
     ("query", "wanted"),
     [
+        ("20 Feb to 26 Feb", "vendors"),
+        ("20 February \u2013 26 February", "vendors"),
+        ("24 Feb", "vendors"),
+        ("Catch me up on last week", "vendors"),
+        ("Fill me in on last week.", "vendors"),
+        ("Give me a rundown of last week", "vendors"),
+        ("What is done today?", "login"),
+        ("What has been done today?", "login"),
+        ("What has been done?", "login"),
+    ],
+)
+async def test_a_query_for_what_happened_is_answered_by_the_events_of_that_time(
+    memory: Memory, query: str, wanted: str
+) -> None:
+    for name, day, content in (
+        ("vendors", "2026-02-24", "Paid the vendors"),
+        ("login", "2026-03-04", "Repaired the form with Carla"),
+        ("roof", "2025-08-03", "Mended the roof"),
+    ):
+        await memory.save(content, layer="episodic", name=name, scope=ADA, created=day)
+    await memory.save("Our pipes are dated by day", layer="semantic", scope=ADA)
+    await memory.save("Renew the certificate", layer="prospective", scope=ADA)
+    found = await memory.recall(query, ADA)
+    assert found.items[0].item.id == wanted
+    assert found.confidence > 0.5
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
         ("What am I working on?", ["certificate"]),
         ("Which tasks are in progress?", ["certificate"]),
         ("What is on my plate?", ["certificate", "launch"]),

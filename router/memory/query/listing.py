@@ -47,10 +47,18 @@ IN_PROGRESS: Final = re.compile(
     re.IGNORECASE,
 )
 _IS_DONE: Final = re.compile(
-    r"^\W*what(?: is(?:n['\u2019]t)?|['\u2019]s)(?: not| already)? done(?: yet| already)?\W*$",
+    r"^\W*what(?: is|['\u2019]s)(?P<not>n['\u2019]t| not)?(?: already)? done(?: yet| already)?\W*$",
     re.IGNORECASE,
 )
-"""Asks for tasks; "What have we done?" asks for what happened."""
+"""Asks for tasks; "What have we done?" and "What is done today?" ask for what happened."""
+REPORT: Final = re.compile(
+    r"\b(?:catch (?:me|us) up|(?:bring|get) (?:me|us) up to (?:speed|date)|fill (?:me|us) in"
+    r"|(?:update|brief) (?:me|us)|walk (?:me|us) through"
+    r"|(?:give|get) (?:me|us) (?:an?|the) (?:(?:quick|short|brief) )?"
+    r"(?:rundown|recap|summary|overview|update))\b(?: (?:on|about|of)\b)?",
+    re.IGNORECASE,
+)
+"""Asks for a report of what follows, and says nothing of it."""
 TO_DO: Final = re.compile(r"\bshould (?:I|we) (?:do|work on|tackle)\b", re.IGNORECASE)
 META_STEMS: Final = _stems(
     """
@@ -141,6 +149,15 @@ def asks_for_events(query: LayerQuery) -> bool:
     if query.period is None:
         return all(stem(term) in _EVENT_STEMS for term in query.terms)
     return names_no_subject(query)
+
+
+def asks_what_happened(query: LayerQuery) -> bool:
+    """Whether a query asks for everything that happened in a time that has begun, by that time
+    alone ("29 Oct to 5 Nov") or by what is done then ("What is done today?")."""
+    if query.period is None or query.period.start > query.now:
+        return False
+    done = _IS_DONE.search(query.timeless)
+    return done["not"] is None if done else not query.timeless.strip(" ?.!")
 
 
 def asks_for_tasks(query: LayerQuery) -> bool:

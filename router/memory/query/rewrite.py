@@ -12,7 +12,7 @@ from typing import Final
 
 from router.errors import InvalidRequest
 from router.memory.model import MAX_QUERY_CHARACTERS, LayerQuery
-from router.memory.query.listing import COMING_UP
+from router.memory.query.listing import COMING_UP, REPORT
 from router.memory.query.past import without_past_words
 from router.memory.query.time_expressions import find_period
 from router.request import check_text
@@ -49,7 +49,7 @@ def rewrite(text: str, *, now: datetime) -> LayerQuery:
         raise InvalidRequest("now: a time without a time zone is ambiguous")
     found = find_period(text, now)
     timeless = without_past_words(text if found is None else found.removed_from(text))
-    timeless = COMING_UP.sub(" ", timeless)
+    timeless = REPORT.sub(" ", COMING_UP.sub(" ", timeless)).strip()
     terms = tuple(
         word for word in tokens(timeless) if word not in STOPWORDS and word not in _TIME_WORDS
     )

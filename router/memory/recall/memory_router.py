@@ -28,6 +28,7 @@ from router.concurrency.tasks import in_thread
 from router.errors import InvalidRequest, LayerError
 from router.memory.model import (
     COUNTING_LAYER,
+    EVENT_LAYER,
     TASK_LAYER,
     AnyLayer,
     Classification,
@@ -36,7 +37,7 @@ from router.memory.model import (
     QueryType,
     Scope,
 )
-from router.memory.query.listing import asks_for_tasks, is_keyword
+from router.memory.query.listing import asks_for_tasks, asks_what_happened, is_keyword
 from router.memory.query.rewrite import rewrite
 from router.memory.recall.answers import (
     MemoryRoute,
@@ -256,7 +257,8 @@ class MemoryRouter:
         """Make an answer that is not cached; a complete one is put into the cache."""
         classification = self._classifier.classify(layer_query.text)
         chosen, secondary = self._choose(layer_query, classification, named)
-        if even_if_unneeded and named is None and (not chosen or is_keyword(layer_query.text)):
+        is_bare = is_keyword(layer_query.text) and not asks_what_happened(layer_query)
+        if even_if_unneeded and named is None and (not chosen or is_bare):
             chosen, secondary = self._all_of(classification), ()
         # The deadline of the layers begins here: what classifying took is not taken off it.
         until = self._monotonic() + self._deadline_seconds
@@ -274,7 +276,7 @@ class MemoryRouter:
     ) -> tuple[tuple[LayerChoice, ...], tuple[LayerChoice, ...]]:
         """The layers to read, and those to read next, highest weight first. A query that asks for
         nothing but tasks reads the layer of tasks, though the classifier may choose others because
-        of words like "I" and "work".
+        of words like "I" and "work"; and one that asks for what happened reads that of events.
 
         Feedback changes the order of the layers, and so which are read, but not how many: a
         secondary layer whose weight becomes higher than that of a primary one takes its place.
@@ -286,6 +288,8 @@ class MemoryRouter:
             return self._weighed(wanted, classification.types), ()
         if asks_for_tasks(layer_query):
             primary = {TASK_LAYER: 1.0} | primary
+        if asks_what_happened(layer_query):
+            primary |= {EVENT_LAYER: 1.0}
         primary = {name: weight for name, weight in primary.items() if name in self.specs}
         lightest = min(primary.values(), default=1.0)
         wanted = primary | {
@@ -295,7 +299,7 @@ class MemoryRouter:
         }
         ranked = self._weighed(wanted, classification.types)
         # If none of the primary layers is installed, the best other layer is read.
-        count = max(1, len(primary)) if classification.layers else 0
+        count = max(1, len(primary))
         return ranked[:count], ranked[count:]
 
     def _all_of(self, classification: Classification) -> tuple[LayerChoice, ...]:

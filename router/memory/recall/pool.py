@@ -42,6 +42,7 @@ from typing import Final
 
 from router.memory.model import (
     COUNTING_LAYER,
+    EVENT_LAYER,
     GRAPH_LAYER,
     PLANNING_LAYER,
     TASK_LAYER,
@@ -146,7 +147,7 @@ KIND_WEIGHT: Final = 0.65
 """The weight of a layer whose newest items are listed for a query that names only their kind. It
 keeps the confidence below the default threshold, because nobody has checked that an item of the
 layer ``project`` is, for example, a convention."""
-EVENT_LAYERS: Final = frozenset({"episodic", "session"})
+EVENT_LAYERS: Final = frozenset({EVENT_LAYER, "session"})
 TRANSIENT_LAYERS: Final = EVENT_LAYERS | {TASK_LAYER}
 LISTING_LAYERS: Final = TRANSIENT_LAYERS | {"governance", COUNTING_LAYER}
 """Built-in layers that list everything of a period or a kind; the others give the nearest items."""

@@ -8,6 +8,7 @@ from memory.remembered import NOW, ask
 from router.memory.query.listing import (
     asks_for_kind,
     asks_for_tasks,
+    asks_what_happened,
     asks_what_was_in_use,
     asks_when,
     is_keyword,
@@ -109,6 +110,27 @@ def test_the_work_that_somebody_goes_to_is_a_subject(text: str) -> None:
 )
 def test_a_query_for_tasks_of_any_kind_is_known(text: str, asks: bool) -> None:
     assert asks_for_tasks(rewrite(text, now=NOW)) is asks
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("29 April to 5 May", True),
+        ("29 April - 5 May?", True),
+        ("3 May", True),
+        ("What is done today?", True),
+        ("what's already done this week", True),
+        ("Catch me up on 3 May", True),
+        ("What is not done today?", False),
+        ("What should be done today?", False),
+        ("What must I do today?", False),
+        ("tomorrow", False),
+        ("the release of 3 May", False),
+        ("What is done?", False),
+    ],
+)
+def test_a_query_for_whatever_happened_in_a_time_is_known(text: str, asks: bool) -> None:
+    assert asks_what_happened(rewrite(text, now=NOW)) is asks
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,22 @@ def test_terms_are_the_words_about_the_matter_and_not_about_the_time(
     assert rewrite(text, now=NOW).terms == terms
 
 
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ("Catch me up on the migration", "the migration"),
+        ("Bring us up to speed about billing, please", "billing, please"),
+        ("Can you update me on Redis?", "Can you Redis?"),
+        ("Give me a quick summary of the audit", "the audit"),
+        ("Update the README", "Update the README"),
+        ("How do I get up to the roof?", "How do I get up to the roof?"),
+        ("What does it take to catch up with Ada?", "What does it take to catch up with Ada?"),
+    ],
+)
+def test_words_that_ask_for_a_report_are_no_part_of_the_subject(text: str, subject: str) -> None:
+    assert " ".join(rewrite(text, now=NOW).subject.split()) == subject
+
+
 def test_the_period_is_what_the_text_says_about_time() -> None:
     asked = rewrite("What did we do last week?", now=NOW)
     assert asked.period == period_of("last week", NOW)
