@@ -15,10 +15,12 @@ from typing import Final
 from router.memory.texts.words import content_terms
 from router.text import STOPWORDS, tokens, word_set
 
+_FIRST_OF_ALL: Final = r"original(?:ly)?|at first|(?:was|were)\b.* (?:first|earliest)(?= \w)"
+_FIRST: Final = re.compile(rf"\b(?:{_FIRST_OF_ALL})\b", re.IGNORECASE)
 _PAST: Final = re.compile(
-    r"\b(?:did\b.* use to|previous(?:ly)?|former(?:ly)?|original(?:ly)?|at first|"
+    rf"\b(?:did\b.* use to|previous(?:ly)?|former(?:ly)?|{_FIRST_OF_ALL}|"
     r"in the past|back then|history of|(?<!how )(?<!years )(?<!year-)old(?! (?:is|are|was|were)\b)|"
-    r"(?:did|had|was|were)\b.* before|(?:was|were)\b.* (?:first|earliest)(?= \w))\b",
+    r"(?:did|had|was|were)\b.* before)\b",
     re.IGNORECASE,
 )
 _USED_TO: Final = re.compile(
@@ -46,6 +48,12 @@ _FOLLOWING: Final = re.compile(r"\bbefore\b(?P<following>[^?.!,;]*)", re.IGNOREC
 def asks_for_past(text: str) -> bool:
     """Whether the words of a query ask about the past. Its period is not looked at."""
     return (_PAST.search(text) or _USED_TO.search(text)) is not None
+
+
+def asks_for_previous(text: str) -> bool:
+    """Whether a query asks for what was valid before the present ("our previous database"), and not
+    for what was first of all, or for what something that it names has replaced."""
+    return asks_for_past(text) and not _FIRST.search(text) and not stems_after_before(text)
 
 
 def without_past_words(text: str) -> str:

@@ -14,7 +14,8 @@
 * **Replacements.** Of two memories about one matter, the one that is valid at the time asked about
   comes first (``updates.py``). A memory that is marked as superseded is shown only if the query
   asks about the past, or contains a name that was replaced. If the query does not ask for it in
-  the past tense, the memory valid now is at least as relevant. "What did we use before MySQL?" is
+  the past tense, the memory valid now is at least as relevant. "Our previous database" is the one
+  before the present one, and not the oldest of three. "What did we use before MySQL?" is
   answered by what the memory about MySQL has replaced, and "What did we use in March?" by
   everything that was valid then and has been replaced: both are as relevant as listed items.
 * **Relations.** If the query asks for relations, items that the layer ``graph`` reached from a
@@ -80,6 +81,7 @@ from router.memory.recall.updates import (
     update_of,
     updates_among,
     valid_item,
+    valid_items,
 )
 from router.memory.stores.graph import leads_to_named, relations_away, states_relation
 from router.memory.stores.replacements import SUPERSEDED_BY
@@ -369,7 +371,7 @@ class Pool:
                 or asks_for_all_in_use
             ),
         )
-        pairs = [(valid_item(update, self.query), update) for update in self.updates]
+        pairs = valid_items(self.updates, self.query)
         for valid, update in pairs:
             # It answers what the other one answers, though it may share fewer words with the query.
             other = update.older if valid is update.newer else update.newer

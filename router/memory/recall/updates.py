@@ -45,7 +45,7 @@ first.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -53,7 +53,12 @@ from functools import lru_cache
 from typing import Final
 
 from router.memory.model import USER_LAYER, LayerQuery, MemoryItem, aware
-from router.memory.query.past import asks_for_past, is_in_past_tense, names_only
+from router.memory.query.past import (
+    asks_for_past,
+    asks_for_previous,
+    is_in_past_tense,
+    names_only,
+)
 from router.memory.recall.frames import KIN, contradict, leading_name, speaks_of
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.texts.chunking import CHUNK_CHARACTERS
@@ -381,9 +386,32 @@ def valid_item(update: Update, query: LayerQuery) -> MemoryItem:
     Bergen?"."""
     if query.period is not None and query.period.end <= query.now:
         return update.newer if replaced_at(update) < query.period.end else update.older
+    asks_for_older = _names_older(update, query) or asks_for_history(query)
+    return update.older if asks_for_older else update.newer
+
+
+def valid_items(updates: Sequence[Update], query: LayerQuery) -> list[tuple[MemoryItem, Update]]:
+    """For each update the item that was valid at the time that the query asks about. Of a matter
+    that changed more than once, "our previous database" is the one before the present one. The
+    earlier ones then count as replaced by that."""
+    asks_for_last = query.period is None and asks_for_previous(query.text)
+    replaced = {update.older.content for update in updates}
+    last = {update.newer.content: update.older for update in updates}  # the oldest come first
+    pairs: list[tuple[MemoryItem, Update]] = []
+    for update in updates:
+        valid = valid_item(update, query)
+        if asks_for_last and not _names_older(update, query):
+            newer = update.newer
+            valid = newer if newer.content in replaced else last[newer.content]
+            if valid is not update.older:
+                update = Update(update.older, valid)
+        pairs.append((valid, update))
+    return pairs
+
+
+def _names_older(update: Update, query: LayerQuery) -> bool:
     older, newer = update.older.content, update.newer.content
-    is_named = is_in_past_tense(query.text) and names_only(query.text, older, newer)
-    return update.older if is_named or asks_for_history(query) else update.newer
+    return is_in_past_tense(query.text) and names_only(query.text, older, newer)
 
 
 def replaced_at(update: Update) -> datetime:

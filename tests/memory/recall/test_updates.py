@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import pytest
 from cpu_time import cpu_time_at_most
 from memory.remembered import ask, item
 
-from router.memory.recall.updates import asks_for_history, replaces, updates_among, valid_item
+from router.memory.recall.updates import (
+    asks_for_history,
+    replaces,
+    updates_among,
+    valid_item,
+    valid_items,
+)
 
 
 @pytest.mark.parametrize(
@@ -196,6 +203,44 @@ def test_the_time_of_the_question_decides_which_one_held() -> None:
     assert valid_item(update, ask("Which database did we use last summer?")) is old
     assert valid_item(update, ask("Which database did we use previously?")) is old
     assert valid_item(update, ask("Which database did we use last week?")) is new
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        (
+            "Our database is Postgres",
+            "We moved from Postgres to MySQL",
+            "We moved from MySQL to CockroachDB",
+        ),
+        (
+            "Our database is Postgres",
+            "Our database is now MySQL",
+            "Our database is now CockroachDB",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("text", "best"),
+    [
+        ("What was our previous database?", {"1"}),
+        ("Which database did we use before?", {"1"}),
+        ("What was our old database?", {"1"}),
+        ("What was our original database?", {"0", "1"}),
+        ("Did we previously use Postgres?", {"0", "1"}),
+        ("What is our database?", {"2"}),
+    ],
+)
+def test_before_the_present_one_was_that_which_it_has_replaced(
+    texts: Sequence[str], text: str, best: set[str]
+) -> None:
+    """And what is asked for by its name, or as the first of all, comes before it."""
+    items = [item(str(n), text, age=90 - 30 * n) for n, text in enumerate(texts)]
+    held = valid_items(updates_among(items), ask(text))
+    behind = {one.id for _, update in held for one in (update.older, update.newer)}
+    behind -= {valid.id for valid, _ in held}
+    assert {valid.id for valid, _ in held} == best
+    assert behind == {"0", "1", "2"} - best
 
 
 @pytest.mark.parametrize("text", ["What did we use before the move?", "our former database"])
