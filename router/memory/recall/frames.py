@@ -53,7 +53,7 @@ _POINTING: Final = word_set(
     "he she they you it who this that these those there here today tomorrow yesterday"
 )
 """Words that mean another person, thing or day each time they are used."""
-_SEVERAL: Final = word_set(
+SEVERAL: Final = word_set(
     """
     brother sister son daughter child kid friend colleague coworker cousin uncle aunt neighbour
     neighbor grandson granddaughter nephew niece twin teammate bus train tram ferry stack
@@ -62,7 +62,7 @@ _SEVERAL: Final = word_set(
 """Persons and things of which there may be several. A second brother's name, or another departure
 of a bus, does not contradict the first."""
 _SEVERAL_VALUES: Final = frozenset({"name", "leave at", "arrive at"})
-KIN: Final = _SEVERAL | word_set(
+KIN: Final = SEVERAL | word_set(
     """
     mother father mum mom mama dad papa parents wife husband partner girlfriend boyfriend
     grandmother grandfather grandma grandpa boss flatmate roommate baby
@@ -269,7 +269,7 @@ def _what_is(subject: list[str], value: list[str], *, several: bool) -> Frame | 
         not is_person
         if place
         else not _VALUES.isdisjoint(subject_words)
-        or (is_name and not (several or subject_words & _SEVERAL) and (is_role or not is_person))
+        or (is_name and not (several or subject_words & SEVERAL) and (is_role or not is_person))
     )
     if one_at_a_time:
         return _frame(subject, f"is {place}{' name' * (is_name and bool(place))}", value)
@@ -279,7 +279,7 @@ def _what_is(subject: list[str], value: list[str], *, several: bool) -> Frame | 
 def _frame(subject: list[str], attribute: str, value: list[str]) -> Frame | None:
     subject = [word for place, word in enumerate(subject) if not _is_new(subject[place:], place)]
     subject_words = {word.lower() for word in subject}
-    if subject_words & _POINTING or (attribute in _SEVERAL_VALUES and subject_words & _SEVERAL):
+    if subject_words & _POINTING or (attribute in _SEVERAL_VALUES and subject_words & SEVERAL):
         return None
     words = [word.lower() for word in value if word.lower() not in _ARTICLES | _NOW]
     if words and words[0] in _PREPOSITIONS and attribute in _PARTICIPLES.values():

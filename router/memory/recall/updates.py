@@ -6,17 +6,20 @@ one, that has replaced it. Otherwise a later statement replaces an earlier one i
 tried in this order (``replaces``). Both may be in different layers of lasting knowledge, because
 people save one matter in ``semantic`` today and in ``project`` later, and in different scopes if
 one of these contains the other. Memories in two layers are seldom about one matter, so a change
-then needs ``SHARED_BY_FRAME``; and what is only likely to be replaced must be in the same layer.
+then needs ``SHARED_BY_FRAME``, unless it names what was in use ("switched from Jenkins"); and what
+is only likely to be replaced must be in the same layer.
 
 * **Another value.** Both give a value of the same attribute of the same subject, and the values
   differ (``frames.py``). If two such statements have different subjects or matters, neither
   replaces the other.
 * **Letting go.** The later one says that somebody let go of something ("sold", "gave up", "broke up
-  with"), and the earlier one says that the same person has it. The words of that thing must be at
-  least ``SHARED_BY_LETTING_GO`` of the words of the earlier one. If the two share only some of them
-  ("black coffee" and "coffee with milk"), nothing is replaced.
-* **Role.** The later one says that somebody else has the role now ("Ada is our treasurer now" after
-  "Ben is our treasurer").
+  with"), and the earlier one says that the same person has it; or that somebody left something, and
+  the earlier one says that they work, live or are a member there. The words of that thing must be
+  at least ``SHARED_BY_LETTING_GO`` of the words of the earlier one. If the two share only some of
+  them ("black coffee" and "coffee with milk"), nothing is replaced.
+* **Role.** The later one says that somebody else has the role now, or is the new one, or has it,
+  and names who had it ("Ada retired, Cem is our treasurer" after "Ada is our treasurer"). Roles
+  that several people have at a time, such as friends and customers, do not count.
 * **Change.** The later one speaks of a change ("moved", "instead") of the same person, and not of a
   plan, and the two share at least ``SHARED_BY_CHANGE`` of the words of the shorter one. Related
   words count; numbers and words of change do not. If the only sign of a change is "now", "since",
@@ -45,12 +48,12 @@ first.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from router.memory.model import USER_LAYER, LayerQuery, MemoryItem, aware
 from router.memory.query.past import (
@@ -59,7 +62,7 @@ from router.memory.query.past import (
     is_in_past_tense,
     names_only,
 )
-from router.memory.recall.frames import KIN, contradict, leading_name, speaks_of
+from router.memory.recall.frames import KIN, SEVERAL, contradict, leading_name, speaks_of
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.texts.chunking import CHUNK_CHARACTERS
 from router.memory.texts.related_words import related_to
@@ -99,11 +102,25 @@ _IN_USE: Final = re.compile(
 )
 _NO_LONGER: Final = re.compile(r"\bno longer\b|(?:\bnot|n't) [^.;]*\bany more\b", re.IGNORECASE)
 """Replaced by "anymore", which is a word of change; "longer" alone is none."""
+_THING: Final = (
+    r"((?: (?!(?:and|but|for|in|to|at|on|of|from|with|when|now|last|because|since|after)\b)"
+    r"[\w'-]+)+)"
+)
 _LET_GO: Final = re.compile(
     r"\b(?:sold|got rid of|traded(?: in)?|gave up(?: on)?|gave away|quit|stopped(?= \w+ing\b)"
-    r"|cancell?ed(?=[\w' ]* (?:subscription|membership|contract)\b))"
-    r"((?: (?!(?:and|but|for|in|to|at|on|of|from|with|when|now|last|because|since|after)\b)"
-    r"[\w'-]+)+)",
+    rf"|cancell?ed(?=[\w' ]* (?:subscription|membership|contract)\b)){_THING}",
+    re.IGNORECASE,
+)
+_LEFT: Final = re.compile(
+    r"\b(?:left(?: (?:my|the|his|her|their) (?:job|post|place|position) (?:at|with|in))?"
+    r"|(?:resigned|retired) from|(?:dropped|moved) out of"
+    rf"|was (?:fired|laid off|dismissed) (?:by|from)){_THING}",
+    re.IGNORECASE,
+)
+"""Lets go of what somebody belongs to (``_BELONGS``); "left" has other meanings, too."""
+_BELONGS: Final = re.compile(
+    r"\b(?:am|is|works?|lives?|stud(?:y|ies)|teach(?:es)?|volunteers?|plays?|sings?|trains?|belongs?)"
+    r" (?:[\w'-]+ ){0,3}?(?:at|for|in|to|with|of) (.*)",
     re.IGNORECASE,
 )
 _PARTED: Final = re.compile(
@@ -114,11 +131,26 @@ _DENIED: Final = re.compile(r"(?:\b(?:not|never|almost|nearly)|n't)(?: \w+)? $",
 _PARTNERS: Final = word_set("wife husband partner girlfriend boyfriend")
 _SMALL_WORD: Final = re.compile(r"\b[a-z][\w-]*")
 _NEW: Final = re.compile(r"\bnew (\w+(?: \w+)?)", re.IGNORECASE)
-_ROLE: Final = re.compile(
-    r"[A-Z][\w.-]*(?: [A-Z][\w.-]*)? is (?:now )?"
-    r"((?:our|my|the|his|her|their|your) [^.;]*?)(?: now)?\.?"
+_CLAUSE: Final = re.compile(
+    r"(?:(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)[.,;!?]|,? (?:and|but|so)\b) "
 )
-"""A text that says who has a role: "Ada is now our treasurer"."""
+_ROLE: Final = (
+    r"(?P<whose>(?i:our|my|the|his|her|their|your)) (?P<new>new )?(?P<role>\w[\w' -]*?)"
+    r"(?: (?:since|from|after) .*)?"
+)
+_HOLDER: Final = r"(?:(?:my|our|his|her|their) [a-z]+ )?(?P<holder>[A-Z][\w.-]*(?: [A-Z][\w.-]*)?)"
+_IS: Final = r"(?:is|became|has been)(?: now)?"
+_ROLES: Final = (
+    re.compile(rf"{_HOLDER} {_IS} {_ROLE}(?: now)?\.?"),
+    re.compile(rf"{_ROLE} {_IS} {_HOLDER}\b.*"),
+    re.compile(rf"{_HOLDER} (?:took over|replaced|followed|succeeded)\b.* as {_ROLE}\.?"),
+)
+"""Clauses that say who has a role: "Ada is now our treasurer", "My boss is Ana"."""
+_TITLES: Final = word_set("dr mr ms mrs prof")
+_SHARED_ROLES: Final = SEVERAL | word_set(
+    "customer client supplier member employee developer intern student pupil patient tenant"
+)
+"""Roles that several people have at a time."""
 _GENERAL: Final = frozenset(map(stem, word_set("use used run need get make")))
 """Words that do not tell which matter a text is about."""
 _REPLACED: Final = re.compile(
@@ -211,10 +243,39 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
 
 
 def _takes_over(newer: str, older: str) -> bool:
-    """Whether ``newer`` says that somebody has a role now that ``older`` says another one has."""
-    role, former = _ROLE.fullmatch(newer), _ROLE.fullmatch(older)
-    is_same = role is not None and former is not None and role[1] == former[1]
-    return is_same and not _WEAK_CHANGE_WORDS.isdisjoint(tokens(newer))
+    """Whether ``newer`` says that somebody has a role that ``older`` says another one has: has it
+    now, or as the new one, or beside the name of the other ("Ana retired, Ben is our cook")."""
+    return any(
+        role.name == former.name
+        and role.holder.isdisjoint(former.holder)
+        and (role.is_new or not (former.holder | _WEAK_CHANGE_WORDS).isdisjoint(tokens(newer)))
+        and _PLANS.isdisjoint(stems(newer))
+        for role in _roles_in(newer)
+        for former in _roles_in(older)
+    )
+
+
+class _Role(NamedTuple):
+    """Who has a role, by words of the name, and whether the role is called new."""
+
+    name: str
+    holder: frozenset[str]
+    is_new: bool
+
+
+@lru_cache(4_096)
+def _roles_in(text: str) -> tuple[_Role, ...]:
+    """The roles that a text says somebody has, if there is one such person at a time."""
+    return tuple(
+        _Role(
+            f"{match['whose']} {match['role']}".lower().removeprefix("my ").removeprefix("our "),
+            frozenset(tokens(match["holder"])) - _TITLES,
+            match["new"] is not None,
+        )
+        for clause in _CLAUSE.split(text)
+        for pattern in _ROLES
+        if (match := pattern.fullmatch(clause)) and match["role"].split()[-1] not in _SHARED_ROLES
+    )
 
 
 def _marks(older: MemoryItem, newer: MemoryItem) -> bool:
@@ -299,15 +360,14 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
     if newer.layer == USER_LAYER or not _is_switch_of_use(text, _compared(older)):
         shared -= {*_leading_names(text, _compared(older))}
     alike = linked | {word for word in shared if not word.isdigit()}
+    names_replaced = not old_terms.isdisjoint(stems(" ".join(_REPLACED.findall(text))))
     is_of_one_matter = (
-        linked
-        or old.terms[0] in new_terms
-        or new.terms[0] in old.terms[:2]
-        or not old_terms.isdisjoint(stems(" ".join(_REPLACED.findall(text))))
+        linked or old.terms[0] in new_terms or new.terms[0] in old.terms[:2] or names_replaced
     )
     strong_changes = _changes_in(text) - _WEAK_CHANGE_WORDS
     same_layer = newer.layer == older.layer
-    least = SHARED_BY_CHANGE if strong_changes and same_layer else SHARED_BY_FRAME
+    is_sure = same_layer or (names_replaced and _is_switch_of_use(text, _compared(older)))
+    least = SHARED_BY_CHANGE if strong_changes and is_sure else SHARED_BY_FRAME
     shorter = min(len(new_terms), len(old_terms))
     if is_of_one_matter and len(alike) >= least * shorter:
         return True
@@ -325,7 +385,8 @@ def _lets_go(newer: str, older: str, name: str) -> bool | None:
     """Whether ``newer`` says that somebody let go of what ``older`` says that they have; False if
     the thing is only partly the same, None if ``newer`` says nothing of the kind. ``name`` is the
     stem of the name that ``newer`` begins with."""
-    for thing, is_person in _let_go(newer):
+    left = ((thing, False) for thing in _left(newer) if thing <= _belongs_to(older))
+    for thing, is_person in (*_let_go(newer), *left):
         old_terms, old_person = {*words_of(older).terms}, speaks_of(older)
         is_theirs = old_person == "I" or (
             old_person in _PARTNERS if is_person else old_person is None
@@ -343,15 +404,28 @@ def _lets_go(newer: str, older: str, name: str) -> bool | None:
 def _let_go(text: str) -> tuple[tuple[frozenset[str], bool], ...]:
     """The words of each thing or person that a text says somebody let go of, and whether it is a
     person."""
-    if not _PLANS.isdisjoint(stems(text)):
-        return ()
-    return tuple(
-        (frozenset(words), pattern is _PARTED)
-        for pattern in (_LET_GO, _PARTED)
-        for match in pattern.finditer(text)
-        if not _DENIED.search(text[: match.start()])
-        and (words := {*words_of(match[1] or match[2]).terms} - {"old", "own"})
-    )
+    things = ((thing, False) for thing in _things(_LET_GO, text))
+    return (*things, *((person, True) for person in _things(_PARTED, text)))
+
+
+@lru_cache(4_096)
+def _left(text: str) -> tuple[frozenset[str], ...]:
+    """The words of each thing that a text says somebody left."""
+    return tuple(_things(_LEFT, text))
+
+
+def _belongs_to(text: str) -> set[str]:
+    """The stems of what a text says that somebody belongs to: "I work at Equinor"."""
+    match = _BELONGS.search(text)
+    return {*stems(match[1])} if match else set()
+
+
+def _things(pattern: re.Pattern[str], text: str) -> Iterator[frozenset[str]]:
+    """The words of each thing that a pattern finds, unless the text denies it or only plans it."""
+    for match in pattern.finditer(text) if _PLANS.isdisjoint(stems(text)) else ():
+        words = {*words_of(next(filter(None, match.groups()))).terms} - {"old", "own"}
+        if words and not _DENIED.search(text[: match.start()]):
+            yield frozenset(words)
 
 
 def tells_change(update: Update) -> bool:

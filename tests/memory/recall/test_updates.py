@@ -49,6 +49,14 @@ from router.memory.recall.updates import (
         ("I work at Siemens", "I changed jobs"),
         ("My boss is Ingrid Larsen.", "My boss is now Peter Voss."),
         ("Petra is our field lead.", "Joonas is our field lead now."),
+        ("My boss is Ana", "Ana retired, my new boss is Ben"),
+        ("Ana is my boss.", "My new boss is Ben Ode."),
+        ("My boss is Ana", "My boss is now Ben"),
+        ("My doctor is Dr Patel", "Dr. Patel moved away; my new doctor is Dr. Nguyen."),
+        ("Our CTO is Ana", "Ana resigned and Ben is our CTO"),
+        ("Ana is our team lead", "Ben took over from Ana as our team lead"),
+        ("Our landlord is Mr Fox.", "Mr Fox died, his son Tim is our landlord."),
+        ("Ana is the treasurer", "Ben became the treasurer after Ana"),
         ("Ben Voss is the treasurer.", "Ada is now the treasurer."),
         ("Tickets cost 5 euros.", "The ticket price rose to 7 euros."),
         ("The lesson starts at 17:00", "The lesson now begins at 18:00"),
@@ -106,6 +114,13 @@ def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after
         ("Calvin enjoys long drives in a car.", "Calvin builds new and powerful cars."),
         ("Petra is our developer.", "Joonas is our developer."),
         ("Petra is our field lead.", "Joonas is our cook now."),
+        ("My boss is Ana", "My boss is Ben"),
+        ("My boss is Ana", "Ana Lee is my new boss"),
+        ("My boss is Ana", "Her new boss is Ben"),
+        ("My boss is Ana", "If Ana retires, my new boss is Ben"),
+        ("My friend is Ana", "My new friend is Ben"),
+        ("Acme is our customer", "Globex is our new customer"),
+        ("Our treasurer is Ana", "Ana says that the new cook is Ben"),
         ("Petra is at the bakery.", "Joonas is at the bakery now."),
         ("Jolene studies engineering.", "Jolene just started learning a new sport."),
     ],
@@ -128,6 +143,16 @@ def test_other_matters_replace_nothing(before: str, after: str) -> None:
         ("I have a subscription to the Guardian.", "I cancelled my Guardian subscription.", True),
         ("My girlfriend is Anna.", "I broke up with Anna.", True),
         ("I am married to Paul.", "Paul and I got divorced.", True),
+        ("I work at Equinor", "I left Equinor", True),
+        ("I work as a geologist for Equinor", "I resigned from Equinor last May", True),
+        ("I am a member of the Alpine Club", "I left the Alpine Club", True),
+        ("Ada works at Bosch.", "Ada left her job at Bosch.", True),
+        ("I play the horn in the town band", "I dropped out of the town band", True),
+        ("I have a pension with Equinor", "I left Equinor", False),
+        ("I have a red umbrella", "I left the umbrella on the train", False),
+        ("My brother works at Equinor", "I left Equinor", False),
+        ("I work at Equinor", "I will not have left Equinor before May", False),
+        ("I work at Equinor", "I never left Equinor", False),
         ("I wear glasses.", "I do not wear glasses any more.", True),
         ("I use Chrome as my browser at home.", "I switched to Firefox as my browser.", True),
         ("Ada drives a Skoda.", "Ada sold the Skoda.", True),
@@ -169,6 +194,22 @@ def test_that_two_are_about_one_person_makes_no_replacement(
     old, new = (
         item(text[-9:], text, layer="user", age=age) for text, age in ((before, 9), (after, 1))
     )
+    assert replaces(new, old) is replaced
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "replaced"),
+    [
+        ("We use Jenkins for CI", "We switched from Jenkins to GitHub Actions", True),
+        ("Billing uses Stripe.", "Billing has been moved from Stripe to Adyen.", True),
+        ("We use Jenkins for CI", "We moved to GitHub", False),
+        ("The Jenkins plugin was written by Ana", "We switched from Jenkins to GitHub", False),
+    ],
+)
+def test_what_was_switched_from_is_replaced_in_another_layer_too(
+    before: str, after: str, replaced: bool
+) -> None:
+    old, new = item("old", before, layer="project", age=9), item("new", after, age=1)
     assert replaces(new, old) is replaced
 
 
