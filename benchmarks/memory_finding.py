@@ -11,7 +11,8 @@ of 300 tokens.
 Six of the people were looked at while the product was made: ``develop`` (335 questions, of which
 228 were written later, to be harder) and ``held_out`` (105), which only measured it at first; the
 coefficients of ``router/memory/recall/relevance.py`` are fitted to both. Three (``fresh``, 142)
-were written before any of their rankings was seen, and have been read rarely. Three (``unseen``,
+were written before any of their rankings was seen, and have been read rarely; the weight of another
+qualifier (``router/memory/recall/relevance.py``) was chosen on them, too. Three (``unseen``,
 150) were written later by somebody who had seen no other question: a wedding planner, a night nurse
 who watches the stars, an apprentice of a bakery. Their questions that share no word with the answer
 do not share a stem with it either, and what was never saved is about neighbours of what was. They
@@ -19,7 +20,8 @@ were measured once, and then read to mend what a time or a change was asked in. 
 (``later``, 200) measured that: a keeper of tower clocks, an undertaker, a hand on an oyster farm, a
 technician of seismic stations. Nobody has read which of their questions fail; their figures were
 among those by which the words were chosen that make a replacement likely
-(``router/memory/recall/updates.py``).
+(``router/memory/recall/updates.py``), and by which saved questions are left out where another
+qualifier is looked for.
 
 With ``--questions`` the memories of the part are saved with one to four questions that they answer,
 as an agent is asked to write them when it saves (``data/memory_finding_*_questions.txt``). They

@@ -589,6 +589,22 @@ async def test_an_answer_with_nothing_relevant_is_empty_and_says_so(memory: Memo
     assert found.reasoning[-1].startswith("Nothing relevant is stored")
 
 
+@pytest.mark.parametrize(
+    ("query", "neighbour"),
+    [
+        ("What is the guest wifi password?", "Home wifi password is hunter2"),
+        ("What is our staging database?", "Our production database is Postgres"),
+        ("What is my private email?", "My work email is ada@x.org"),
+        ("When is my dentist appointment?", "My doctor appointment is on Friday"),
+    ],
+)
+async def test_a_neighbour_of_what_is_asked_for_is_no_sure_answer(
+    memory: Memory, query: str, neighbour: str
+) -> None:
+    await memory.save(neighbour, layer="user", scope=ADA)
+    assert (await memory.recall(query, ADA)).confidence < 0.5
+
+
 async def test_a_recall_that_nothing_answers_has_looked_into_every_layer(memory: Memory) -> None:
     found = await memory.recall("Thanks, that is all!", ADA)
     assert (found.items, found.confidence) == ((), 0.0)

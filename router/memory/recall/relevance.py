@@ -3,7 +3,7 @@
 Scores of different layers cannot be compared: BM25 has no upper bound, and each layer scales its
 fused scores in its own way. But to decide whether memory holds an answer at all, and whether
 further layers must be read, one needs a number that means the same for every layer. It is a
-logistic function of four signals:
+logistic function of five signals:
 
 * coverage: the share of the query's content words that the text contains, by stems;
 * related words: the share of the query's words of which the text contains only a related one
@@ -11,6 +11,9 @@ logistic function of four signals:
 * missing names: the share of the query's names, numbers and identifiers that the text does not
   contain. They decide whom or what an answer is about: what is known about E17 says nothing about
   E99;
+* another qualifier: whether query and text say differently which of several things they mean, as
+  "guest wifi" and "home wifi" do. In saved questions it is not looked for, because that lost right
+  answers;
 * cosine: the similarity of meaning, by the encoder. If a text has several sentences and contains a
   word of the query, the sentence that contains most of the words is compared, too, and the better
   cosine counts, because the other sentences of a note do not make it less relevant. A long text is
@@ -57,7 +60,7 @@ from router.memory.query.rewrite import in_first_person
 from router.memory.texts.chunking import CHUNK_CHARACTERS, SENTENCE_BORDER, sections
 from router.memory.texts.related_words import related_to
 from router.memory.texts.text_vectors import TextVectors
-from router.memory.texts.words import TextWords, content_words, words_of
+from router.memory.texts.words import TextWords, content_words, qualified_in, words_of
 from router.numeric import logistic
 from router.retrieval import onnx_encoder
 from router.text import STOPWORDS, stem, tokens
@@ -65,6 +68,10 @@ from router.text import STOPWORDS, stem, tokens
 COVERAGE: Final = 4.15
 RELATED: Final = 3.9
 MISSING_NAMES: Final = -1.75
+OTHERWISE_QUALIFIED: Final = -1.5
+"""Log-odds, not fitted with the others, that are added to a text that seems to be about another
+thing of the kind that is asked for (``_QueryWords.means_another``). With -3 right answers were
+lost."""
 WEAKER_SHARE: Final = 0.09
 SENTENCE_PENALTY: Final = 0.05
 """Subtracted from the cosine of a sentence, because of many sentences one always fits a bit
@@ -139,6 +146,9 @@ class Relevance:
         judged = [*parts, *saved]
         text_words = [words_of(text) for _, text in judged]
         signals = [query_words.signal(words) for words in text_words]
+        for place, (_, part) in enumerate(parts):
+            if query_words.means_another(part, text_words[place]):
+                signals[place] += OTHERWISE_QUALIFIED
         best_part: dict[int, int] = {}  # of each content, the place of the part with most words
         for place, (number, _) in enumerate(parts):
             if signals[place] > signals[best_part.setdefault(number, place)]:
@@ -214,18 +224,19 @@ def passage_of(text: str, query: str, characters: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _QueryWords:
-    """The words of a query, as stems: its content words, the names among them, and for each word
-    the related ones."""
+    """The words of a query, as stems: its content words, the names among them, for each word the
+    related ones, and the words with those directly before them."""
 
     terms: frozenset[str]
     names: frozenset[str]
     related: dict[str, frozenset[str]]
+    qualified: set[tuple[str, str]]
 
     @classmethod
     def of(cls, query: str) -> Self:
         words = content_words(query)
         terms = frozenset(map(stem, words))
-        return cls(terms, names_in(query) & terms, related_to(terms))
+        return cls(terms, names_in(query) & terms, related_to(terms), qualified_in(query))
 
     def coverage(self, text: TextWords) -> float:
         """The share of the words that the text contains; 0 if there are no words."""
@@ -244,6 +255,17 @@ class _QueryWords:
         found = COVERAGE * len(self.terms & stored) + RELATED * len(related)
         missing = len(self.names - stored) / max(len(self.names), 1)
         return found / len(self.terms) + MISSING_NAMES * missing
+
+    def means_another(self, text: str, words: TextWords) -> bool:
+        """Whether a text has another word where the query says which one is meant, such as "the
+        home wifi" for "the guest wifi", and nowhere that of the query or a related one."""
+        stored = words.bag.keys()
+        others = {
+            word
+            for word, qualifier in self.qualified
+            if word in stored and stored.isdisjoint({qualifier, *self.related.get(qualifier, ())})
+        }
+        return bool(others) and any(word in others for word, _ in qualified_in(text))
 
 
 def names_in(query: str) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from router.memory.texts.chunking import CHUNK_CHARACTERS
-from router.text import STOPWORDS, stems_of, tokens, word_set
+from router.text import STOPWORDS, stem, stems_of, tokens, word_set
 
 _KEPT: Final = 4_096
 """Short texts whose words are cached; about 3 KB each."""
@@ -19,6 +20,16 @@ _ASKING: Final = word_set(
 )
 """Words of asking, such as in "remind me of", and of order in time. They are no part of the
 subject."""
+
+_NEIGHBOURS: Final = re.compile(
+    r"\b(?:(?<=-)|(?!\d+ ))([^\W_]+(?:'[a-z]+)?) +(?=([^\W_]+(?:'[a-z]+)?))"
+)
+"""Two words with only spaces between them; the first is no number by itself."""
+_OF_NO_KIND: Final = STOPWORDS | word_set(
+    "new old current latest next last first present usual right correct actual exact main best "
+    "whole full own several many few two three different"
+)
+"""Function words, and words that tell things apart only by time, order or number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,16 @@ def _content_of(words: list[str]) -> list[str]:
 def content_terms(text: str) -> list[str]:
     """The different stems of the content words, for a search."""
     return list(dict.fromkeys(stems_of(content_words(text))))
+
+
+def qualified_in(text: str) -> set[tuple[str, str]]:
+    """The stems of each content word that stands directly behind another one, and of that, which
+    often says which of several things is meant: (wifi, guest) in "the guest wifi"."""
+    return {
+        (stem(word), stem(qualifier))
+        for qualifier, word in _NEIGHBOURS.findall(text.lower())
+        if qualifier not in _OF_NO_KIND and word not in STOPWORDS
+    }
 
 
 def _split(text: str) -> TextWords:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from router.memory.recall import relevance as relevance_module
 from router.memory.recall.pool import RELEVANCE_FLOOR
 from router.memory.recall.relevance import (
     BUNDLED,
@@ -99,6 +100,23 @@ def test_an_answer_is_above_a_half_and_an_unrelated_text_near_zero(
     bears, does_not = probabilities(relevance, query, [answer, unrelated])
     assert bears > 0.5
     assert does_not < 0.06
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("What is the home wifi password?", "Home wifi password is hunter2"),
+        ("What is the wifi password?", "Home wifi password is hunter2"),
+        ("What is the new wifi password?", "Home wifi password is hunter2"),
+        ("What is the guest wifi password?", "Home wifi password is a, guest password is b"),
+        ("What is our house wifi password?", "Home wifi password is hunter2"),
+    ],
+)
+def test_what_only_one_of_them_qualifies_or_both_alike_may_be_one_thing(
+    monkeypatch: pytest.MonkeyPatch, relevance: Relevance, query: str, text: str
+) -> None:
+    monkeypatch.setattr(relevance_module, "OTHERWISE_QUALIFIED", -99.0)
+    assert probabilities(relevance, query, [text])[0] > 0.5
 
 
 def test_minilm_is_surer_of_an_answer_that_shares_no_word_with_the_question(
