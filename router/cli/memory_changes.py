@@ -86,8 +86,6 @@ def save_memory(
     whose: Whose,
 ) -> Work:
     """Remember something: in a memory file, or with --layer in a memory layer."""
-    from router.service.memory import scope_of
-
     given = dict(map(_pair, attributes or ()))
     of_layer = layer is not None or whose != Whose()
     return lambda memory, _: memory.save(
@@ -95,13 +93,20 @@ def save_memory(
         name=name,
         tags=tags or (),
         layer=layer,
-        scope=scope_of(memory.settings, *astuple(whose)) if of_layer else None,
+        scope=_stored_scope(memory, whose, layer) if of_layer else None,
         type=kind,
         created=created,
         attributes=given,
         supersede=supersede or (),
         questions=questions or (),
     )
+
+
+def _stored_scope(memory: Memory, whose: Whose, layer: str | None) -> Scope:
+    """The scope in which an item of a layer is stored, unless the caller names another."""
+    from router.service.memory import scope_of
+
+    return scope_of(memory.settings, *astuple(whose), layer=layer)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -112,32 +117,41 @@ def _pair(text: str) -> tuple[str, str]:
     return key, value
 
 
-@memory_command(lambda item: typer.echo(f"changed {output.plain(item.id)}"))
+@memory_command(lambda item: typer.echo(f"changed {output.plain(item.id)}"), scoped=False)
 def edit_memory(
     name: Annotated[str, typer.Argument(metavar="ID", help="Id of the item.")],
     layer: Annotated[str, typer.Option(help="The layer that holds it.")],
     content: Annotated[str | None, typer.Option(help="Its new text.")] = None,
     tags: Tags = None,
     attributes: Attributes = None,
+    *,
+    whose: Whose,
 ) -> Work:
     """Change an item that is stored in exactly this scope."""
     if content is None and not tags and not attributes:
         raise typer.BadParameter("name what to change: --content, --tag or --attribute")
     given = {key: value or None for key, value in map(_pair, attributes or ())}
-    return lambda memory, scope: memory.edit(
-        name, layer=layer, scope=scope, content=content, tags=tags, attributes=given
+    return lambda memory, _: memory.edit(
+        name,
+        layer=layer,
+        scope=_stored_scope(memory, whose, layer),
+        content=content,
+        tags=tags,
+        attributes=given,
     )
 
 
-@memory_command()
+@memory_command(scoped=False)
 def delete_memory(
     name: Name,
     layer: HeldBy = None,
+    *,
+    whose: Whose,
 ) -> Work:
     """Forget one memory: a file, or an item stored in exactly this scope."""
 
-    async def delete(memory: Memory, scope: Scope) -> None:
-        await memory.delete(name, layer=layer, scope=scope)
+    async def delete(memory: Memory, _: Scope) -> None:
+        await memory.delete(name, layer=layer, scope=_stored_scope(memory, whose, layer))
         typer.echo(f"deleted {output.plain(name)}", err=True)
 
     return delete

@@ -7,6 +7,7 @@ from typing import Final
 import mcp_types as types
 
 from router.mcp.tool import Tool, ToolSet
+from router.memory.contexts.context import rendered
 from router.memory.memory import Memory
 from router.service.memory import MemoryService, RecallAnswer
 from router.service.schemas import input_schema
@@ -204,7 +205,7 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
 
 def _recalled_text(found: RecallAnswer) -> str:
     memories = [
-        f"[{one.layer}, {one.created.date()}, relevance {one.relevance:.2f}]\n{one.content}"
+        rendered(one.layer, one.created, one.content, f", relevance {one.relevance:.2f}")
         for one in found.items
     ]
     return "\n\n".join(memories) or found.reasoning[-1]

@@ -35,6 +35,14 @@ def test_what_is_saved_to_a_layer_is_recalled(memory: Run) -> None:
     assert found["reasoning"]
 
 
+def test_what_is_true_of_a_user_in_all_projects_is_saved_for_the_user_alone(memory: Run) -> None:
+    item = parsed(memory("save", "I cannot eat nuts", "--layer", "user", "--json"))["item"]
+    assert item["scope"] == {"user": "ada"}
+    memory("edit", item["id"], "--layer", "user", "--content", "I cannot eat shellfish")
+    memory("delete", item["id"], "--layer", "user")
+    assert parsed(memory("list", "--json"))["items"] == []
+
+
 def test_an_item_carries_what_the_command_line_says(memory: Run) -> None:
     saved = parsed(
         memory(
