@@ -16,6 +16,7 @@ from cli.results import Run
 from servers.loopback import HANG, Reply
 from servers.openai_server import OpenAIServer, completion, error
 
+from router.numeric import dollars
 from router.skills.enrichment import read_enrichment
 
 ANSWER = json.dumps({"requests": ["do the thing that I want"], "near_misses": []})
@@ -42,7 +43,7 @@ def test_it_asks_writes_and_says_what_it_cost(run: Run, own: Path, server: OpenA
     done = run("skills", "enrich", "--skills", own, "--price", "1/10", "--concurrency", 1)
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines() == [
-        "2 requests for 2 skills; 240 tokens in and 80 out, 0.00 dollars",
+        "2 requests for 2 skills; 240 tokens in and 80 out, 0.0010 dollars",
         f"written: {own / 'enrichment.jsonl'}",
     ]
     assert set(read_enrichment(own / "enrichment.jsonl").by_skill) == {"baking", "gardening"}
@@ -56,7 +57,7 @@ def test_a_dry_run_asks_nothing(run: Run, own: Path, server: OpenAIServer) -> No
     assert plan["cost"] == pytest.approx((0.4 * tokens[0] + 1.6 * tokens[1]) / 1e6)
     words = run("skills", "enrich", "--skills", own, "--dry-run", "--price", "0.4/1.6").stdout
     assert words.startswith(f"2 calls, about {tokens[0]:,} tokens in and {tokens[1]:,} out, about ")
-    assert f", about {plan['cost']:.2f} dollars, at most {plan['most']:.2f}; " in words
+    assert f", about {dollars(plan['cost'])}, at most {dollars(plan['most'])}; " in words
 
 
 def test_skills_that_are_left_are_said_and_exit_with_1(
