@@ -619,6 +619,7 @@ class SemanticRouter(OpenedInBlock):
         *,
         price: Price | None = None,
         max_cost: float | None = None,
+        concurrency: int = 4,
         progress: Callable[[int, int], None] | None = None,
     ) -> EnrichmentReport:
         """Have the first LLM write requests for skills that have none, or have changed since, and
@@ -631,11 +632,12 @@ class SemanticRouter(OpenedInBlock):
             skills: names of skills to ask about; None means all that need it.
             price: what the model costs.
             max_cost: dollars that this may cost, at least 0; needs ``price``.
+            concurrency: questions under way at the same time, at least 1.
             progress: called with (done, total).
 
         Raises:
-            ConfigurationError: no LLM is configured, a skill has no place to be written to, or
-                there is a budget and no price.
+            ConfigurationError: no LLM is configured, a skill has no place to be written to,
+                there is a budget and no price, or ``concurrency`` is below 1.
             UnknownSkill: there is no skill of one of the names.
             StoreError: a file cannot be written, or another run is writing.
         """
@@ -647,12 +649,15 @@ class SemanticRouter(OpenedInBlock):
             raise ConfigurationError("enrich: no LLM is configured")
         if max_cost is not None and price is None:
             raise ConfigurationError("enrich: max_cost needs the price of the model")
+        if concurrency < 1:
+            raise ConfigurationError("enrich: concurrency must be at least 1")
         asker = Asker(
             self.models[0],
             catalog,
             file=self.settings.enrichment,
             price=price,
             max_cost=max_cost,
+            concurrency=concurrency,
             progress=progress,
             events=self.events,
         )

@@ -98,7 +98,7 @@ def _router_tools(service: Service) -> tuple[Tool, ...]:
             "Has the configured LLM write requests that each skill should serve, once, so that the "
             "router finds the skills by them without an LLM. Call it when skills are new or have "
             "changed. It costs a call for each of them: first give `dry_run`, and go on when the "
-            "user agrees.",
+            "user agrees, with `max_cost` if the prices are known.",
             service.enrich,
             read_only=False,
             open_world=True,

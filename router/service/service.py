@@ -19,6 +19,7 @@ from cachetools import LRUCache
 
 from router.concurrency.single_flight import SingleFlight
 from router.errors import ConfigurationError, SourceError, StoreError, UnknownSkill
+from router.llm.protocol import Price
 from router.ranking import RankedSkills, rank
 from router.request import Request, Turn
 from router.result import RoutingResult
@@ -191,8 +192,11 @@ class Service:
         """Have the LLM write requests for the skills that have none, or have changed since."""
         from router.enrichment.asking import plan_of  # only this use case needs it
 
+        price = None
+        if arguments.input_price is not None and arguments.output_price is not None:
+            price = Price(arguments.input_price, arguments.output_price)
         if arguments.dry_run:
-            plan = plan_of((await self.router.open()).catalog, arguments.skills)
+            plan = plan_of((await self.router.open()).catalog, arguments.skills, price=price)
             return Enriched(
                 written=[],
                 requests=0,
@@ -201,9 +205,17 @@ class Service:
                 planned=list(plan.skills),
                 input_tokens=plan.input_tokens,
                 output_tokens=plan.output_tokens,
+                cost=plan.cost,
+                most=plan.most,
                 ended="",
             )
-        return Enriched.model_validate(await self.router.enrich(arguments.skills))
+        report = await self.router.enrich(
+            arguments.skills,
+            price=price,
+            max_cost=arguments.max_cost,
+            concurrency=arguments.concurrency,
+        )
+        return Enriched.model_validate(report)
 
     async def status(self, _asked: NoArguments) -> RouterStatus:
         """Which skills are loaded or faulty, and the state of caches, encoder and LLMs."""

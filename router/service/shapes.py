@@ -187,6 +187,16 @@ class EnrichArguments(Arguments):
     dry_run: bool = Field(
         False, description="True: nothing is asked; says who would be, and estimates the tokens."
     )
+    input_price: float | None = Field(
+        None, ge=0, description="Dollars for a million tokens of questions; give both prices."
+    )
+    output_price: float | None = Field(
+        None, ge=0, description="Dollars for a million tokens of answers."
+    )
+    max_cost: float | None = Field(
+        None, ge=0, description="Dollars; a call that might overrun them is not made. Needs prices."
+    )
+    concurrency: int = Field(4, ge=1, le=64, description="Questions at the same time.")
 
 
 class NoArguments(Arguments):
@@ -288,6 +298,8 @@ class Enriched(FromAttributes):
     planned: list[str] = Field([], description="Of `dry_run`: skills that would be asked about.")
     input_tokens: int
     output_tokens: int
+    cost: float | None = Field(None, description="Dollars, with prices; of `dry_run` likely.")
+    most: float | None = Field(None, description="Of `dry_run`: what it costs at most.")
     ended: str = Field(description="Why it ended early; empty when it did not.")
 
 
