@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import threading
@@ -161,6 +163,25 @@ def test_of_much_that_is_left_out_or_fails_a_few_are_shown_and_all_counted(
     assert "left out in all: 30 requests (--json has each of them)" in done.stdout
     assert done.stderr.count("no skill named") == 5
     assert "failed in all: 40 (--json has each of them)" in done.stderr
+
+
+def test_the_worked_example_of_the_documents_shows_what_happens(run: Run) -> None:
+    """The files that it shows with ``cat`` are written, and the commands are run."""
+    document = (Path(__file__).parents[2] / "docs" / "enrichment.md").read_text(encoding="utf-8")
+    example = document.partition("## A worked example")[2].partition("\n## ")[0]
+    steps = re.findall(r"^\$ (.+)\n((?:(?!\$ |```).*\n)*)", example, re.MULTILINE)
+    assert len(steps) == 10
+    for command, shown in steps:
+        program, *words = shlex.split(command)
+        if program == "cat":
+            file = Path(words[0])
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(shown, encoding="utf-8")
+            continue
+        said = [" ".join(line.split()) for line in run(*words).output.splitlines()]
+        for line in shown.splitlines():
+            pattern = re.escape(" ".join(line.split())).replace("…", ".*")
+            assert any(re.fullmatch(pattern, each) for each in said), (line, said)
 
 
 @pytest.mark.parametrize(
