@@ -6,8 +6,8 @@ needs the user's trust there is left out until the user has run ``router trust``
 
 The words of the code: a value of a folder's file is *guarded* where only the user may set it. It is
 *ignored* where it is guarded and the folder is not trusted with it; all others are *effective*. So
-in a cloned folder whose ``router.toml`` sets ``fuzzy.max_entries`` and ``llm.openai.base_url``, the
-size counts at once, and the address only after ``router trust``.
+in a cloned folder whose ``router.toml`` sets ``vector.caution = "careful"`` and
+``llm.openai.base_url``, the caution counts at once, and the address only after ``router trust``.
 
 No file may hold a key, because files are copied and committed.
 """
@@ -131,7 +131,8 @@ def folder_settings(model: type[BaseModel], folder: Path) -> FolderSettings:
     files[PROJECT_FILE] = _table(_read(folder / PROJECT_FILE, PROJECT_FILE))
     for name, values in files.items():
         _refuse_keys(model, values, name)
-    guarded = {name: needing_trust(model, values, folder) for name, values in files.items()}
+    users = user_settings(model)
+    guarded = {name: needing_trust(model, values, folder, users) for name, values in files.items()}
     trusted = any(guarded.values()) and TrustedFolders().holds(folder, digest_of(guarded))
     return FolderSettings(folder, files, guarded, trusted)
 

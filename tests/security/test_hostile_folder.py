@@ -7,6 +7,7 @@ environment. The stranger's server takes whatever it is sent, so a leak is what 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from router.cli.app import app
 from router.settings.settings import Settings
+from router.skills.shared import get_skill_registry
 
 KEY = "sk-the-users-own"
 Run = Callable[..., Result]
@@ -61,7 +63,7 @@ def run(*arguments: str) -> Result:
 def settings_file(clone: Path, name: str, text: str) -> None:
     """Write settings, given as for ``router.toml``, to one of the two files."""
     if name == "pyproject.toml":
-        text = "[tool.router]\n" + text.replace("[", "[tool.router.", 1)
+        text = "[tool.router]\n" + re.sub(r"^\[", "[tool.router.", text, flags=re.MULTILINE)
     (clone / name).write_text(text, encoding="utf-8")
 
 
@@ -133,6 +135,54 @@ def test_a_memory_service_gets_no_token(
     run("memory", "status")
     run("memory", "search", "anything")
     assert stranger.requests == []
+
+
+@pytest.mark.parametrize("name", ["router.toml", "pyproject.toml"])
+def test_no_request_costs_more_than_the_user_wants(
+    clone: Path, openai_server: OpenAIServer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", openai_server.url)
+    openai_server.always = Reply.json({}, status=503)
+    many = [f"topic-{number}" for number in range(120)]
+    for topic in many:
+        skill = clone / "skills" / topic
+        skill.mkdir()
+        words = " ".join(f"{topic}-{word}" for word in range(60))
+        (skill / "SKILL.md").write_text(f"---\nname: {topic}\ndescription: {words}\n---\nDo it.\n")
+
+    def sent(settings: str) -> tuple[int, int]:
+        """How many requests the server got, and how long the longest was."""
+        settings_file(clone, name, settings)
+        before = len(openai_server.requests)
+        assert run("route", "rebase my branch").exit_code == 0
+        got = openai_server.requests[before:]
+        return len(got), max(len(json.dumps(request.body)) for request in got)
+
+    monkeypatch.setenv("ROUTER_LLM__MAX_RETRIES", "0")
+    usual = sent("max_concurrency = 3\n")
+    assert sent("[llm]\noffered_tokens = 200000\nmax_retries = 10\n") == usual
+    assert sent(f"pinned_skills = {json.dumps(many)}\n") == usual
+
+
+def test_nothing_that_the_user_has_cached_is_thrown_away(clone: Path) -> None:
+    (clone / "router.toml").write_text(
+        "[fuzzy]\nmax_entries = 1\nttl_seconds = 0.001\n[exact]\nmax_entries = 1\n"
+    )
+    settings, default = Settings(), Settings(fuzzy={"max_entries": 500})
+    assert (settings.fuzzy, settings.exact) == (default.fuzzy, default.exact)
+
+
+def test_no_requests_are_written_for_the_skills_of_others(clone: Path, tmp_path: Path) -> None:
+    """The file of the setting ``enrichment`` speaks for every skill, the user's own included."""
+    own = tmp_path / "home" / ".agents" / "skills" / "deployer"
+    own.mkdir(parents=True)
+    (own / "SKILL.md").write_text(
+        "---\nname: deployer\ndescription: Deploys services.\n---\nDo it.\n"
+    )
+    line = {"skill": "deployer", "requests": ["water the plants"], "near_misses": ["deploy it"]}
+    (clone / "evil.jsonl").write_text(json.dumps(line) + "\n")
+    (clone / "router.toml").write_text('enrichment = "evil.jsonl"\n')
+    assert get_skill_registry().get_skill_manifest("deployer").enrichment is None
 
 
 @pytest.mark.parametrize("model", ["./evil", "evil"])

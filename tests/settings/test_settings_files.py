@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cpu_time import cpu_time_at_most
@@ -24,36 +25,32 @@ def write(file: str, text: str) -> None:
 def test_a_stronger_source_wins_and_the_others_fill_in(monkeypatch: pytest.MonkeyPatch) -> None:
     write(
         "pyproject.toml",
-        "[tool.router.fuzzy]\nmax_entries = 1\nttl_seconds = 1\nsimilarity_threshold = 0.1\n"
-        "[tool.router]\nmax_concurrency = 1\n[tool.other]\nmax_concurrency = 9\n",
+        "[tool.router]\nmax_concurrency = 1\nshipped_skills = false\n"
+        "[tool.router.vector]\nmax_suggestions = 1\ncaution = 0.6\n"
+        "[tool.other]\nmax_concurrency = 9\n",
     )
-    assert Settings().fuzzy.model_dump() == {
-        "similarity_threshold": 0.1,
-        "ttl_seconds": 1,
-        "max_entries": 1,
-    }
-    write("router.toml", "[fuzzy]\nmax_entries = 2\nttl_seconds = 2\n")
-    monkeypatch.setenv("ROUTER_FUZZY__MAX_ENTRIES", "3")
-    settings = Settings()
-    assert settings.fuzzy.model_dump() == {
-        "similarity_threshold": 0.1,
-        "ttl_seconds": 2,
-        "max_entries": 3,
-    }
-    assert settings.max_concurrency == 1
-    given = Settings(fuzzy={"max_entries": 4})
-    assert given.fuzzy.model_dump() == {
-        "similarity_threshold": 0.1,
-        "ttl_seconds": 2,
-        "max_entries": 4,
-    }
+
+    def set_now(**given: Any) -> tuple[int, bool, int, object]:
+        settings = Settings(**given)
+        vector = settings.vector
+        return (
+            settings.max_concurrency,
+            settings.shipped_skills,
+            vector.max_suggestions,
+            vector.caution,
+        )
+
+    assert set_now() == (1, False, 1, 0.6)
+    write("router.toml", "max_concurrency = 2\n[vector]\nmax_suggestions = 2\n")
+    monkeypatch.setenv("ROUTER_VECTOR__MAX_SUGGESTIONS", "3")
+    assert set_now() == (2, False, 3, 0.6)
+    assert set_now(vector={"max_suggestions": 4}) == (2, False, 4, 0.6)
 
 
 def test_files_and_arguments_give_real_lists() -> None:
-    write("router.toml", 'skills = ["a", "b"]\n[vector]\ngeneric_skills = ["writer"]\n')
+    write("router.toml", 'listings = ["a", "b"]\n')
     settings = Settings(pinned_skills=["git"])
-    assert settings.skills == (Path("a"), Path("b"))
-    assert settings.vector.generic_skills == ("writer",)
+    assert settings.listings == (Path("a"), Path("b"))
     assert settings.pinned_skills == ("git",)
 
 
@@ -80,7 +77,7 @@ def test_every_unknown_key_of_a_file_is_named(file: str) -> None:
 def test_a_fault_names_the_file_or_the_variable_that_gives_the_value(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write("router.toml", "max_pending = 0\n")
+    write("router.toml", "vector.max_suggestions = -1\n")
     write("pyproject.toml", "[tool.router.fuzzy]\nttl = 5\n")
     user_file().parent.mkdir(parents=True)
     user_file().write_text("[llm]\nproviders = ['guess']\n", encoding="utf-8")
@@ -91,7 +88,7 @@ def test_a_fault_names_the_file_or_the_variable_that_gives_the_value(
     named = {fault.split(": ")[0]: fault.rpartition(" (in ")[2] for fault in told}
     assert named.pop("setting max_concurrency") == told[0]  # an argument: no source is named
     assert named == {
-        "max_pending": "router.toml)",
+        "vector.max_suggestions": "router.toml)",
         "fuzzy.ttl": "pyproject.toml)",
         "llm.providers.0": f"{user_file()})",
         "exact.max_entries": "ROUTER_EXACT)",
@@ -120,8 +117,8 @@ def test_a_file_that_is_not_toml_is_named(file: str, text: bytes) -> None:
 
 
 def test_a_mark_of_the_encoding_is_no_part_of_a_file() -> None:
-    Path("router.toml").write_bytes(b"\xef\xbb\xbfmax_pending = 5\n")
-    assert Settings().max_pending == 5
+    Path("router.toml").write_bytes(b"\xef\xbb\xbfmax_concurrency = 5\n")
+    assert Settings().max_concurrency == 5
 
 
 @pytest.mark.parametrize("text", ["tool = 5", '[tool]\nrouter = "x"'])
