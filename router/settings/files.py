@@ -105,6 +105,16 @@ def user_file() -> Path:
     return config_folder() / SETTINGS_FILE
 
 
+def way_out(folder: Path) -> str:
+    """What errors of a folder's files end with. A fault stops the router, because to go on with
+    other values than the project asks for could be what nobody notices; but a stranger's file must
+    leave a way to go on without it."""
+    return (
+        f"Correct the settings files of {str(folder)!a}, or go on without them: set "
+        "ROUTER_FOLDER_SETTINGS=false"
+    )
+
+
 def user_settings(model: type[BaseModel]) -> dict[str, Any]:
     """The user's own settings, as nested tables; none when there is no file. Raises as
     ``folder_settings`` does."""
@@ -126,11 +136,14 @@ def folder_settings(model: type[BaseModel], folder: Path) -> FolderSettings:
             trusted folders cannot be read.
     """
     files: dict[str, dict[str, Any]] = {}
-    if folder.resolve() != config_folder().resolve():  # there it is the user's own file
-        files[SETTINGS_FILE] = _read(folder / SETTINGS_FILE, SETTINGS_FILE)
-    files[PROJECT_FILE] = _table(_read(folder / PROJECT_FILE, PROJECT_FILE))
-    for name, values in files.items():
-        _refuse_keys(model, values, name)
+    try:
+        if folder.resolve() != config_folder().resolve():  # there it is the user's own file
+            files[SETTINGS_FILE] = _read(folder / SETTINGS_FILE, SETTINGS_FILE)
+        files[PROJECT_FILE] = _table(_read(folder / PROJECT_FILE, PROJECT_FILE))
+        for name, values in files.items():
+            _refuse_keys(model, values, name)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}. {way_out(folder)}") from error
     users = user_settings(model)
     guarded = {name: needing_trust(model, values, folder, users) for name, values in files.items()}
     trusted = any(guarded.values()) and TrustedFolders().holds(folder, digest_of(guarded))

@@ -17,6 +17,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -28,6 +29,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
+    TypeAdapter,
     ValidationError,
 )
 from pydantic.fields import FieldInfo
@@ -41,7 +43,15 @@ from pydantic_settings import (
 
 from router.errors import ConfigurationError
 from router.plain_json import words_of
-from router.settings.files import folder_settings, user_file, user_settings, warn_once
+from router.settings.files import (
+    PROJECT_FILE,
+    SETTINGS_FILE,
+    folder_settings,
+    user_file,
+    user_settings,
+    warn_once,
+    way_out,
+)
 from router.settings.plugins import ANSWER_CACHES, ENCODERS, LLMS, checked_name
 from router.settings.trust import Measure, Trust, leaves
 
@@ -313,6 +323,10 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,  # a traceback shows the underlying error, and keys are input
     )
 
+    folder_settings: Annotated[bool, Trust.USER] = True
+    """Whether the files of the working directory are read. False goes on without them, such as
+    where one of them is broken and not yours to correct. What they say of it themselves does not
+    count."""
     skills: Annotated[Paths | None, Trust.FOLDER] = None
     """Folders of skills, strongest first. None: ``skills``, ``.agents/skills`` and
     ``.claude/skills`` under the working directory, then ``~/.agents/skills``, where they exist."""
@@ -388,10 +402,11 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - .env files are not a source
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - nor are secret folders
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        stronger = (init_settings(), env_settings())
         return (
             init_settings,
             env_settings,
-            *(_FileSource(settings_cls, values) for values in _file_values(settings_cls)),
+            *(_FileSource(settings_cls, values) for values in _file_values(settings_cls, stronger)),
         )
 
 
@@ -417,11 +432,28 @@ Given: TypeAlias = Sequence[tuple[str | None, Mapping[str, Any]]]
 """What each source gives, strongest first: a file with its name, the environment with None."""
 
 
-def given_by_source(settings: type[BaseSettings]) -> Given:
+def given_by_source(
+    settings: type[BaseSettings], arguments: Mapping[str, Any] = MappingProxyType({})
+) -> Given:
     """What each source but the arguments gives that counts."""
-    files = folder_settings(settings, Path.cwd()).effective
     environment = EnvSettingsSource(settings)()
-    return ((None, environment), *files.items(), (str(user_file()), user_settings(settings)))
+    user = user_settings(settings)
+    files: Mapping[str, Any] = {}
+    if _reads_folder(arguments, environment, user):
+        files = folder_settings(settings, Path.cwd()).effective
+    return ((None, environment), *files.items(), (str(user_file()), user))
+
+
+def _reads_folder(*given: Mapping[str, Any]) -> bool:
+    """Whether the files of the working directory are wanted, by what the arguments, the environment
+    and the user's own file give. What is neither yes nor no is told with all other faults."""
+    for values in given:
+        if "folder_settings" in values:
+            try:
+                return TypeAdapter(bool).validate_python(values["folder_settings"])
+            except ValidationError:
+                break
+    return True
 
 
 def source_of(path: Sequence[str], given: Given) -> str | None:
@@ -468,7 +500,7 @@ def _render(error: ValidationError, arguments: Mapping[str, Any]) -> str:
     variable gives it."""
     faults: dict[str, list[str]] = {}
     sources: dict[str, str | None] = {}
-    given = given_by_source(Settings)
+    given = given_by_source(Settings, arguments)
     for fault in error.errors(include_input=False, include_url=False):
         # Of a setting that has several types, the last part names the one that did not fit.
         parts = [str(part) for part in fault["loc"]]
@@ -477,11 +509,13 @@ def _render(error: ValidationError, arguments: Mapping[str, Any]) -> str:
         what = _unknown(name) if fault["type"] == "extra_forbidden" else words_of(fault)
         faults.setdefault(name, []).append(_RENAMED.get(name, what))
         sources[name] = None if _gives(arguments, parts) else source_of(parts, given)
-    return "; ".join(
+    told = "; ".join(
         f"setting {name}: {', or: '.join(what)}"
         + (f" (in {sources[name]})" if sources[name] else "")
         for name, what in faults.items()
     )
+    of_folder = {SETTINGS_FILE, PROJECT_FILE} & set(sources.values())
+    return f"{told}. {way_out(Path.cwd())}" if of_folder else told
 
 
 def _unknown(name: str) -> str:
@@ -522,8 +556,14 @@ def _warn_of_unknown_variables(settings: type[BaseSettings]) -> None:
         warn_once(f"the variable {variable!a} names no setting, and is ignored: {why}")
 
 
-def _file_values(settings: type[BaseSettings]) -> tuple[dict[str, Any], ...]:
-    """What each file sets, strongest first. What is ignored in the working directory is logged."""
+def _file_values(
+    settings: type[BaseSettings], stronger: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, Any], ...]:
+    """What each file sets, strongest first. What is ignored in the working directory is logged.
+    ``stronger`` is what the sources give that are stronger than files."""
+    user = user_settings(settings)
+    if not _reads_folder(*stronger, user):
+        return (user,)
     here = folder_settings(settings, Path.cwd())
     here.warn_of_ignored()
-    return (*here.effective.values(), user_settings(settings))
+    return (*here.effective.values(), user)

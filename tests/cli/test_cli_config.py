@@ -98,6 +98,20 @@ def test_a_malformed_setting_is_a_configuration_error(
     assert result.stderr.startswith("error: setting fuzzy.max_entries: ")
 
 
+def test_it_works_where_the_files_of_the_folder_are_not_wanted(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("router.toml").write_text("broken = [")
+    result = run("config")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "ROUTER_FOLDER_SETTINGS=false" in result.stderr
+    monkeypatch.setenv("ROUTER_FOLDER_SETTINGS", "false")
+    assert configuration(run)["folder_settings"] == {
+        "value": False,
+        "source": "ROUTER_FOLDER_SETTINGS",
+    }
+
+
 @pytest.mark.parametrize(
     ("variables", "how", "why"),
     [

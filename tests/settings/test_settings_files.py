@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,9 @@ def test_a_fault_names_the_file_or_the_variable_that_gives_the_value(
     monkeypatch.setenv("ROUTER_EXACT", '{"max_entries": 0}')
     with pytest.raises(ConfigurationError) as caught:
         Settings(max_concurrency=0)
-    told = str(caught.value).split("; setting ")
+    faults, _, way_out = str(caught.value).partition(". ")
+    assert "ROUTER_FOLDER_SETTINGS=false" in way_out
+    told = faults.split("; setting ")
     named = {fault.split(": ")[0]: fault.rpartition(" (in ")[2] for fault in told}
     assert named.pop("setting max_concurrency") == told[0]  # an argument: no source is named
     assert named == {
@@ -104,7 +107,7 @@ def test_a_folder_in_the_place_of_a_file_is_told(file: str) -> None:
 
 def test_a_file_of_another_encoding_is_told_so() -> None:
     Path("router.toml").write_bytes(b"max_pending = 5 # \xe4")
-    with pytest.raises(ConfigurationError, match=r"^router\.toml: not UTF-8: byte 18$"):
+    with pytest.raises(ConfigurationError, match=r"^router\.toml: not UTF-8: byte 18\. "):
         Settings()
 
 
@@ -151,4 +154,66 @@ def test_a_key_in_a_file_is_refused(file: str, table: str) -> None:
 def test_no_file_of_a_folder_takes_work_without_end(file: str, text: str, why: str) -> None:
     Path(file).write_text(text)
     with cpu_time_at_most(1), pytest.raises(ConfigurationError, match=f"{file}: {why}"):
+        Settings()
+
+
+BROKEN = {
+    "not TOML": "broken = [",
+    "no table": "tool = 5",
+    "unknown": "[tool.router]\nno-such = 1",
+    "out of range": "[tool.router.vector]\ncaution = 7",
+    "a key": "[tool.router.llm.openai]\napi_key = 'sk'",
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+def test_an_error_of_a_folders_file_names_the_way_out_and_the_way_out_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    write("pyproject.toml", text)
+    with pytest.raises(ConfigurationError) as caught:
+        Settings()
+    assert "pyproject.toml" in str(caught.value)
+    assert str(caught.value).endswith(
+        f". Correct the settings files of {str(tmp_path)!a}, or go on without them: set "
+        "ROUTER_FOLDER_SETTINGS=false"
+    )
+    assert Settings(folder_settings=False).max_concurrency == 16
+    monkeypatch.setenv("ROUTER_FOLDER_SETTINGS", "false")
+    assert Settings().max_concurrency == 16
+
+
+def test_an_error_of_the_users_own_names_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROUTER_MAX_PENDING", "none")
+    with pytest.raises(ConfigurationError) as caught:
+        Settings()
+    assert "FOLDER_SETTINGS" not in str(caught.value)
+
+
+def test_the_user_may_go_without_the_files_of_every_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("router.toml", "max_concurrency = 2\n")
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text("folder_settings = false\n", encoding="utf-8")
+    assert Settings().max_concurrency == 16
+    monkeypatch.setenv("ROUTER_FOLDER_SETTINGS", "true")  # for this once
+    assert Settings().max_concurrency == 2
+
+
+def test_faults_are_told_without_the_files_that_are_not_wanted() -> None:
+    write("router.toml", "broken = [")
+    with pytest.raises(ConfigurationError, match=r"^setting max_pending: "):
+        Settings(folder_settings=False, max_pending=0)
+
+
+def test_a_switch_that_is_neither_on_nor_off_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROUTER_FOLDER_SETTINGS", "perhaps")
+    with pytest.raises(ConfigurationError, match=r"setting folder_settings: .*ROUTER_FOLDER_SETT"):
+        Settings()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders here")
+@pytest.mark.parametrize("file", ["router.toml", "pyproject.toml"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(file: str) -> None:
+    os.mkfifo(file)
+    with pytest.raises(ConfigurationError, match=f"{file}: not a regular file"):
         Settings()
