@@ -200,6 +200,9 @@ def _short(root: Path) -> str:
 
 
 def _warn_of_faults(catalog: Catalog) -> None:
+    from router.skills.shadow_warnings import warn_of_shadowed
+
+    warn_of_shadowed(catalog)
     if catalog.left_out:
         output.warn(f"{left_out_in_words(catalog)}; see: router skills check")
 

@@ -15,6 +15,7 @@ No file may hold a key, because files are copied and committed.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -113,6 +114,13 @@ def way_out(folder: Path) -> str:
         f"Correct the settings files of {str(folder)!a}, or go on without them: set "
         "ROUTER_FOLDER_SETTINGS=false"
     )
+
+
+def users_skills() -> Path:
+    """The user's own folder of skills, where the setting ``skills`` names no other. It may be
+    missing."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is no home
+    return Path(home) / ".agents" / "skills"
 
 
 def user_settings(model: type[BaseModel]) -> dict[str, Any]:

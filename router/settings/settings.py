@@ -49,6 +49,7 @@ from router.settings.files import (
     folder_settings,
     user_file,
     user_settings,
+    users_skills,
     warn_once,
     way_out,
 )
@@ -328,8 +329,9 @@ class Settings(BaseSettings):
     where one of them is broken and not yours to correct. What they say of it themselves does not
     count."""
     skills: Annotated[Paths | None, Trust.FOLDER] = None
-    """Folders of skills, strongest first. None: ``skills``, ``.agents/skills`` and
-    ``.claude/skills`` under the working directory, then ``~/.agents/skills``, where they exist."""
+    """Folders of skills, strongest first. None: ``~/.agents/skills``, then ``skills``,
+    ``.agents/skills`` and ``.claude/skills`` under the working directory, where they exist. What a
+    file of the working directory names comes after the user's own."""
     max_skills: Annotated[int, Trust.USER] = Field(100_000, ge=1)
     """Skills taken from folders, at most. What is left out is reported by every command."""
     shipped_skills: Annotated[bool, Trust.LOWER] = True
@@ -566,4 +568,22 @@ def _file_values(
         return (user,)
     here = folder_settings(settings, Path.cwd())
     here.warn_of_ignored()
-    return (*here.effective.values(), user)
+    return (*(_with_users_skills(values, user) for values in here.effective.values()), user)
+
+
+def _with_users_skills(values: dict[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a file of the working directory, with the user's own folders of skills before
+    those that it names: a cloned folder may add skills, and leaves none of the user's out."""
+    if "skills" not in values:
+        return values
+    own: object = user.get("skills")
+    if own is None:
+        own = [str(users_skills())] if users_skills().is_dir() else []
+    return values | {"skills": [*_listed(own), *_listed(values["skills"])]}
+
+
+def _listed(value: object) -> list[object]:
+    """A list as it was given, or as text. Anything else is an item of one, which is refused with
+    all other faults."""
+    found = _split(value)
+    return found if isinstance(found, list) else [found]

@@ -56,7 +56,8 @@ class ShadowedSkill:
             0,
             Severity.WARNING,
             "shadowed",
-            f"not offered: the skill {self.manifest.name!r} at {self.by.path} is stronger",
+            f"not offered: the skill {self.manifest.name!r} at {self.by.path} is stronger; rename "
+            "one of them, or name the folders in the order that you want (ROUTER_SKILLS)",
         )
 
 

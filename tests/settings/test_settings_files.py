@@ -55,6 +55,33 @@ def test_files_and_arguments_give_real_lists() -> None:
     assert settings.pinned_skills == ("git",)
 
 
+@pytest.mark.parametrize("named", ['["a", "b"]', '"a, b"'])
+def test_folders_of_skills_that_a_folder_names_come_after_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    write("router.toml", f"skills = {named}\n")
+    assert Settings().skills == (Path("a"), Path("b"))
+    default = tmp_path / "home" / ".agents" / "skills"
+    default.mkdir(parents=True)
+    assert Settings().skills == (default, Path("a"), Path("b"))
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text('skills = ["~/mine"]\n', encoding="utf-8")
+    assert Settings().skills == (Path("~/mine"), Path("a"), Path("b"))
+    user_file().write_text('skills = "~/mine, a"\n', encoding="utf-8")
+    assert Settings().skills == (Path("~/mine"), Path("a"), Path("a"), Path("b"))
+    monkeypatch.setenv("ROUTER_SKILLS", "b")
+    assert Settings().skills == (Path("b"),)
+
+
+def test_a_malformed_list_of_the_users_folders_is_told_beside_that_of_a_folder() -> None:
+    write("router.toml", 'skills = ["a"]\n')
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text("skills = 5\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"setting skills"):
+        Settings()
+
+
 def test_a_setting_that_was_renamed_is_refused_with_its_new_name() -> None:
     write("router.toml", 'catalogues = ["shared"]\n')
     with pytest.raises(ConfigurationError, match="setting catalogues: it is called listings now"):
