@@ -127,18 +127,18 @@ class _Section(BaseModel):
 class FuzzySettings(_Section):
     """Stage 1, the fuzzy cache."""
 
-    similarity_threshold: Annotated[float, Trust.USER] = Field(0.75, ge=0, le=1)
+    similarity_threshold: Annotated[float, Trust.COST] = Field(0.75, ge=0, le=1)
     """Least Levenshtein similarity of a hit, in [0, 1]; the content gate applies on top."""
-    ttl_seconds: Annotated[float, Trust.USER] = Field(7 * 24 * 3600, gt=0)
-    max_entries: Annotated[int, Trust.USER] = Field(500, ge=1, le=MAX_ENTRIES)
+    ttl_seconds: Annotated[float, Trust.COST] = Field(7 * 24 * 3600, gt=0)
+    max_entries: Annotated[int, Trust.COST] = Field(500, ge=1, le=MAX_ENTRIES)
 
 
 class ExactSettings(_Section):
     """Stage 2, the exact cache."""
 
-    ttl_seconds: Annotated[float, Trust.USER] = Field(7 * 24 * 3600, gt=0)
-    max_entries: Annotated[int, Trust.USER] = Field(1000, ge=1, le=MAX_ENTRIES)
-    max_bytes: Annotated[int, Trust.USER] = Field(64 * 2**20, ge=2**20, le=2**40)
+    ttl_seconds: Annotated[float, Trust.COST] = Field(7 * 24 * 3600, gt=0)
+    max_entries: Annotated[int, Trust.COST] = Field(1000, ge=1, le=MAX_ENTRIES)
+    max_bytes: Annotated[int, Trust.COST] = Field(64 * 2**20, ge=2**20, le=2**40)
     """Of the answers together, with the spellings of their requests; nearly."""
 
 
@@ -175,13 +175,13 @@ class LLMSettings(_Section):
     or a base URL is set, then ollama when a host is set."""
     openai: OpenAISettings = OpenAISettings()
     ollama: OllamaSettings = OllamaSettings()
-    timeout_seconds: Annotated[float, Trust.USER] = Field(20.0, gt=0)
+    timeout_seconds: Annotated[float, Trust.COST] = Field(20.0, gt=0)
     """Deadline of the whole stage: every retry and every provider together."""
-    max_retries: Annotated[int, Trust.USER] = Field(2, ge=0, le=10)
+    max_retries: Annotated[int, Trust.COST] = Field(2, ge=0, le=10)
     """Further tries per provider after 429, 5xx or a connection error."""
-    breaker_failures: Annotated[int, Trust.USER] = Field(5, ge=1)
+    breaker_failures: Annotated[int, Trust.COST] = Field(5, ge=1)
     """Failures in a row after which a provider is left alone ..."""
-    breaker_reset_seconds: Annotated[float, Trust.USER] = Field(30.0, gt=0)
+    breaker_reset_seconds: Annotated[float, Trust.COST] = Field(30.0, gt=0)
     """... for this long; then one trial call decides."""
     offered_tokens: Annotated[int, Trust.LOWER] = Field(8_000, ge=100, le=200_000)
     """What the names and descriptions of the skills that the LLM is offered may take. While all of
@@ -195,13 +195,13 @@ class VectorSettings(_Section):
     """How sure retrieval must be before it loads a skill without an LLM: ``bold``, ``balanced``,
     ``careful``, or the least probability, in [0, 1], that the skill is right. More caution routes
     fewer requests, and of those fewer wrongly."""
-    confidence_threshold: Annotated[float, Trust.USER] = Field(0.5, ge=0, le=1)
+    confidence_threshold: Annotated[float, Trust.COST] = Field(0.5, ge=0, le=1)
     """An LLM answer below it is weak, and stage 4 runs."""
-    confidence_boost: Annotated[float, Trust.USER] = Field(0.15, ge=0, le=1)
+    confidence_boost: Annotated[float, Trust.COST] = Field(0.15, ge=0, le=1)
     """Lift of a weak answer that retrieval supports."""
-    confidence_cap: Annotated[float, Trust.USER] = Field(0.95, ge=0, le=1)
+    confidence_cap: Annotated[float, Trust.COST] = Field(0.95, ge=0, le=1)
     """No lift goes above it."""
-    generic_skills: Annotated[Names, Trust.USER] = ("writer", "knowledge")
+    generic_skills: Annotated[Names, Trust.COST] = ("writer", "knowledge")
     """Fall-back skills: being the only choice, one of them makes a weak answer."""
     max_suggestions: Annotated[int, Trust.ANYONE] = Field(3, ge=0, le=20)
 
@@ -225,7 +225,7 @@ class EncoderSettings(_Section):
 class WatchSettings(_Section):
     """Following the skills on disk."""
 
-    polling: Annotated[bool | None, Trust.USER] = None
+    polling: Annotated[bool | None, Trust.COST] = None
     """True looks every second instead of waiting for the system's events; None does so only where
     there are none, or where ``WATCHFILES_FORCE_POLLING`` is set."""
 
@@ -241,7 +241,7 @@ class LearningSettings(_Section):
     max_error: Annotated[float, Trust.USER] = Field(0.01, ge=0, lt=1)
     """Largest share of wrong answers, relative to the LLM's, for which LLM calls may be saved; it
     holds with 95% confidence. 0 asks the LLM whenever no cache answers."""
-    seed: Annotated[int, Trust.USER] = 0
+    seed: Annotated[int, Trust.COST] = 0
     """Seed of the random choice of local answers that are audited."""
     share_scopes: Annotated[bool, Trust.USER] = False
     """Whether requests of a scope teach too. What they teach serves every scope."""
@@ -256,7 +256,7 @@ class MemoryServiceSettings(_Section):
     """Its HTTP API, or its MCP endpoint (which needs the extra ``mcp``)."""
     token: Annotated[SecretStr | None, Trust.USER] = None
     """Set it by environment variable, not in a file."""
-    probe_seconds: Annotated[float, Trust.USER] = Field(2.0, gt=0, le=60)
+    probe_seconds: Annotated[float, Trust.COST] = Field(2.0, gt=0, le=60)
     """How long the service may take to answer before it counts as down, and how long what the files
     say waits for it. It loads its models first, so a fresh one is slow."""
 
@@ -287,11 +287,11 @@ class MemorySettings(_Section):
     layer_ttl_days: Annotated[dict[str, Days], Trust.USER] = {}
     """Days after which items of a layer go, by layer, such as ``{"session" = 30}``. An item's own
     ``expires_at`` is stronger."""
-    layer_deadline_seconds: Annotated[float, Trust.USER] = Field(0.05, gt=0)
+    layer_deadline_seconds: Annotated[float, Trust.COST] = Field(0.05, gt=0)
     """What one layer may take; what it has not found by then is not waited for ..."""
-    deadline_seconds: Annotated[float, Trust.USER] = Field(0.25, gt=0)
+    deadline_seconds: Annotated[float, Trust.COST] = Field(0.25, gt=0)
     """... nor what all of them have not."""
-    cache_ttl_seconds: Annotated[float, Trust.USER] = Field(300.0, gt=0)
+    cache_ttl_seconds: Annotated[float, Trust.COST] = Field(300.0, gt=0)
     """How long an answer of the layers may be given again while nothing is written."""
     mcp_tools: Annotated[bool, Trust.LOWER] = True
     """Whether the MCP server has the tools of memory. Without them models read less than half."""
@@ -332,7 +332,7 @@ class Settings(BaseSettings):
     """Folders of skills, strongest first. None: ``~/.agents/skills``, then ``skills``,
     ``.agents/skills`` and ``.claude/skills`` under the working directory, where they exist. What a
     file of the working directory names comes after the user's own."""
-    max_skills: Annotated[int, Trust.USER] = Field(100_000, ge=1)
+    max_skills: Annotated[int, Trust.COST] = Field(100_000, ge=1)
     """Skills taken from folders, at most. What is left out is reported by every command."""
     shipped_skills: Annotated[bool, Trust.LOWER] = True
     """Whether the skills that come with the package are installed too, weakest of all."""
@@ -350,7 +350,7 @@ class Settings(BaseSettings):
     answer_cache: Annotated[AnswerCacheName, Trust.USER] = "local"
     """Where answers are cached: ``local`` is this machine's memory and ``state_dir``; or a plug-in.
     With ``cluster.url``, the cluster's cache is used."""
-    pinned_skills: Annotated[Names, Trust.USER] = ()
+    pinned_skills: Annotated[Names, Trust.COST] = ()
     """Skills that the LLM is offered in any case."""
     enrichment: Annotated[StatePath | None, Trust.USER] = None
     """A file of requests that an LLM has written for the skills, whatever root they come from. It
@@ -359,7 +359,7 @@ class Settings(BaseSettings):
     """Whether a skill that is saved while the router watches is enriched at once."""
     max_concurrency: Annotated[int, Trust.LOWER] = Field(16, ge=1, le=1000)
     """How many requests ``route_many`` works on at a time."""
-    max_pending: Annotated[int, Trust.USER] = Field(10_000, ge=1)
+    max_pending: Annotated[int, Trust.COST] = Field(10_000, ge=1)
     """How many requests may wait or be decided at once; one more is refused as ``Overloaded``."""
     fuzzy: FuzzySettings = FuzzySettings()
     exact: ExactSettings = ExactSettings()

@@ -47,9 +47,15 @@ class Trust(Enum):
     less, and not to more."""
     FOLDER = "folder"
     """One or more paths. A cloned folder may name what lies inside it; the rest is the user's."""
+    COST = "cost"
+    """Can cost money, time or answers that the user would have had, whether it is raised or
+    lowered: the user's."""
     USER = "user"
-    """Decides where data, keys or files go, or which code is loaded; or can cost money, time or
-    answers that the user would have had, whether it is raised or lowered."""
+    """Decides where data, keys or files go, or which code is loaded: the user's."""
+
+
+_TUNING: Final = (Trust.HIGHER, Trust.LOWER, Trust.COST)
+"""Not for a stranger to set, but they lead nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,16 @@ def needing_trust(
             continue
         found[path] = value
     return found
+
+
+def leading_elsewhere(
+    model: type[BaseModel], values: Mapping[str, Any], folder: Path
+) -> tuple[SettingPath, ...]:
+    """Of the settings that nested tables give, those that decide where data, keys or files go, or
+    which code is loaded, or have no class of trust. Paths inside the folder are none of them."""
+    fields = dict(leaves(model))
+    needing = needing_trust(model, values, folder)
+    return tuple(path for path in needing if trust_of(fields[path]) not in _TUNING)
 
 
 def _is_as_careful(

@@ -17,6 +17,7 @@ from router.settings.trust import (
     Trust,
     TrustedFolders,
     config_folder,
+    leading_elsewhere,
     leaves,
     needing_trust,
     trust_of,
@@ -51,6 +52,15 @@ def test_no_setting_that_may_lead_somewhere_is_for_anyone() -> None:
     harmless = {path: field for path, field in leaves(Settings) if trust_of(field) is Trust.ANYONE}
     assert [path for path, field in harmless.items() if "Path" in str(field.annotation)] == []
     assert [path for path in harmless if TELLING.search(path[-1])] == []
+
+
+def test_what_only_tunes_leads_nowhere(tmp_path: Path) -> None:
+    tuning = {"vector": {"caution": 0.1}, "llm": {"offered_tokens": 9_000, "max_retries": 3}}
+    assert len(needing_trust(Settings, tuning, tmp_path)) == 3
+    assert leading_elsewhere(Settings, tuning, tmp_path) == ()
+    elsewhere = {"skills": ["/etc"], "state_dir": "x", "max_pending": 1}
+    assert leading_elsewhere(Settings, elsewhere, tmp_path) == (("skills",), ("state_dir",))
+    assert leading_elsewhere(Settings, {"skills": ["team"]}, tmp_path) == ()
 
 
 def test_a_setting_without_a_class_is_only_the_users() -> None:
