@@ -404,7 +404,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - .env files are not a source
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - nor are secret folders
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        stronger = (init_settings(), env_settings())
+        stronger = (init_settings(), _switch_of_environment())
         return (
             init_settings,
             env_settings,
@@ -444,6 +444,13 @@ def given_by_source(
     if _reads_folder(arguments, environment, user):
         files = folder_settings(settings, Path.cwd()).effective
     return ((None, environment), *files.items(), (str(user_file()), user))
+
+
+def _switch_of_environment() -> dict[str, str]:
+    """What the environment gives for ``folder_settings``. The whole environment is read later, and
+    takes milliseconds."""
+    given = [os.environ[name] for name in os.environ if name.upper() == "ROUTER_FOLDER_SETTINGS"]
+    return {"folder_settings": given[-1]} if given else {}
 
 
 def _reads_folder(*given: Mapping[str, Any]) -> bool:
