@@ -27,6 +27,7 @@ from router.stages.followup import (
     RequestInContext,
     adds_a_detail,
     in_context,
+    is_comment,
     is_courtesy,
     points_back,
 )
@@ -60,6 +61,8 @@ probability that one fits it alone is below ``UNRELATED_FITS``, and its signal `
 recipe?" did, with .98. Over the 22 catalogs of ``benchmarks/trades.py``, everyday tools and the
 shipped skills, plain and enriched, 40 such requests each behind another turn of a catalog were
 routed less often by 45%, and of 150 follow-ups that were routed right one was lost."""
+COMMENT_CONFIDENCE: Final = 0.9
+"""The confidence that nothing is to be loaded for a comment on an answer, as "that worked"."""
 NAMED_CONFIDENCE: Final = 0.98
 """The confidence in a skill that the request names outright."""
 
@@ -166,6 +169,11 @@ async def ranked(
     decided = decide_from_ranking(text, ranking, caution=caution)
     if not request.history or not ranking.matches:
         return ranking, decided
+    if is_comment(request):
+        confidence, reason = COMMENT_CONFIDENCE, "the request only comments on the answer before it"
+        decided = RetrievalDecision(
+            Decision.ABSTAIN, (), confidence, reason, decided.evidence, decided.matches
+        )
     with_context, chosen = in_context(request, index.skill_names), RequestInContext(text)
     context = "" if _begins_subject(text, ranking, decided) else with_context.context
     if context and _INSTRUCTS_THE_ROUTER.search(context) is None:

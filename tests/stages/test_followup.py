@@ -137,6 +137,40 @@ def test_praise_asks_for_something_only_where_it_answers_a_question() -> None:
 
 @pytest.mark.parametrize(
     "request_",
+    [
+        "legend",
+        "Great, you’re a star!",
+        "you are amazing",
+        "nice one",
+        "that worked",
+        "you rock!",
+        "good bot",
+        "ok I'll wait then",
+        "never mind, found it myself",
+        "perfect, exactly what I needed",
+        "wow, that's great news",
+    ],
+)
+def test_a_comment_on_an_answer_asks_for_nothing_unless_the_answer_asks(request_: str) -> None:
+    asked = Turn("user", "book a table for two")
+    done, question = Turn("assistant", "Done."), Turn("assistant", "Shall I add a child's seat?")
+    assert in_context(Request.parse(request_, history=[asked, done])).turns == 0
+    assert in_context(Request.parse(request_, history=[asked])).turns == 1
+    if not request_.startswith("never mind"):  # which refuses, whatever was asked
+        assert in_context(Request.parse(request_, history=[asked, question])).turns == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["red", "is that good?", "really?", "good, now the other", "it worked before", "what is that?"],
+)
+def test_who_says_more_than_a_comment_is_read_with_the_turn_before(request_: str) -> None:
+    history = [Turn("user", "book a table for two"), Turn("assistant", "Done.")]
+    assert in_context(Request.parse(request_, history=history)).turns == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
     ["yes", "ok", "no", "yes please", "thanks, and for four?", "hi, make it three", "that's it"],
 )
 def test_an_answer_or_a_greeting_with_a_request_is_read_with_what_was_said(request_: str) -> None:
@@ -275,9 +309,8 @@ async def test_a_router_without_an_llm_reads_a_follow_up_with_what_it_follows(
     assert evidence["turns_read"] == 1
     said = f"{history[0]['content']}\nDone.\nnow the same for the other two"
     assert evidence["text_read"] == said
-    assert result.reasoning.endswith(
-        "; read with an earlier turn of the user and the assistant's answer"
-    )
+    said = "; read with an earlier turn of the user and the assistant's answer"
+    assert result.reasoning.endswith(said)
     assert ranked.selected == ("git",)
 
 
@@ -347,6 +380,15 @@ async def test_what_no_skill_serves_does_not_load_the_skill_of_the_turn_before(
     assert result.decision is not Decision.ROUTE
     assert result.trace[3].evidence["turns_read"] == 0
     assert detail.selected_skills == ("git",)
+
+
+async def test_a_comment_on_an_answer_is_neither_routed_nor_asked_about(tmp_path: Path) -> None:
+    history = [Turn("user", "squash the last four commits"), Turn("assistant", "Done.")]
+    async with shipped_router(tmp_path) as router:
+        results = [
+            await router.route(said, history=history) for said in ("that worked", "I'll wait then")
+        ]
+    assert [result.decision for result in results] == [Decision.ABSTAIN] * 2
 
 
 @pytest.mark.parametrize(
