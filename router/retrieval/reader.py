@@ -213,9 +213,13 @@ class RequestReader:
 
     async def vector(self, request: str) -> NDArray[np.float32]:
         """The vector of a whole request; see ``EncodedRequest``."""
-        [encoded] = await self._encoded([readable(request)])
-        vector: NDArray[np.float32] = encoded.vectors[0]
+        vector: NDArray[np.float32] = (await self.vectors(request))[0]
         return vector
+
+    async def vectors(self, request: str) -> NDArray[np.float32]:
+        """The vectors of a request and of its clauses; see ``EncodedRequest``."""
+        [encoded] = await self._encoded([readable(request)])
+        return encoded.vectors
 
     async def _encoded(self, texts: Sequence[str]) -> list[EncodedRequest]:
         known = {text: self._remembered[text] for text in texts if text in self._remembered}

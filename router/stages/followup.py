@@ -66,10 +66,12 @@ _REPLY: Final = re.compile(
 _POINTER: Final = re.compile(
     r"\b(?:it|its|that|those|these|this|them|they|their|he|she|his|her|him|one|ones|same|other|"
     r"others|another|again|instead|rather|too|also|then|first|second|third|last|next|previous|"
-    r"rest|both|above|earlier|later|more|less|still|there)\b",
+    r"rest|both|above|earlier|later|more|less|still|"
+    r"(?<!\bis )(?<!\bare )there(?!['\u2019]s| is| are))\b",
     re.IGNORECASE,
 )
-"""Words that point to something said before, or compare with it."""
+"""Words that point to something said before, or compare with it. "Is there a bus?" points to
+nothing."""
 _EMPTY: Final = frozenset(
     (
         *("ok", "okay", "yes", "yeah", "yep", "no", "nope", "nah", "not", "thanks", "thank", "thx"),
@@ -167,6 +169,17 @@ _CONSENT: Final = re.compile(
     re.IGNORECASE,
 )
 """Whole requests that only consent to what the assistant has asked."""
+_QUESTION: Final = re.compile(
+    r"\W*(?:(?:ok(?:ay)?|oh|hm+|well|hey|hi|please|sorry)\W+)*"
+    r"(?:(?:what(?! if\b)|who|when|where|why|how)(?:['\u2019]?s|['\u2019]re)?|whom|whose|which|is|"
+    r"are|was|were|am|do|does|did|has|have|had|should|may|must|(?:can|could|will|would)(?!\s+you\b)|"
+    r"tell me|explain)\b",
+    re.IGNORECASE,
+)
+"""How questions begin. "Can you …?" is a request for an action, and an action may be a detail of
+the one before: "can you remove the logo?"."""
+MIN_WORDS_OF_QUESTION: Final = 3
+"""A question of fewer words is no whole sentence: "which gate?"."""
 _DETAIL: Final = re.compile(
     r"\W*(?:(?:ok(?:ay)?|yes|no|and|but|or|also|only|just|now|then|please)\W+)*"
     r"(?:in|at|by|for|from|to|with|without|as|on|until|till|before|after|except|via|under|over|"
@@ -302,6 +315,13 @@ def stands_alone(text: str) -> bool:
     if words <= MAX_WORDS_OF_FOLLOW_UP:
         return False
     return words > MAX_WORDS_WITH_POINTER or not points_back(text)
+
+
+def is_whole_question(text: str) -> bool:
+    """Whether a text is a question with a subject of its own that points to nothing said before, as
+    "how do I make pancakes?". A question of what was said may look the same: "when is lunch?"."""
+    whole = _QUESTION.match(text) is not None and len(text.split()) >= MIN_WORDS_OF_QUESTION
+    return whole and bool(_content_words(text)) and not points_back(text)
 
 
 def adds_a_detail(text: str) -> bool:

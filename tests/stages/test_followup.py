@@ -16,6 +16,7 @@ from router.stages.followup import (
     RequestInContext,
     adds_a_detail,
     in_context,
+    is_whole_question,
     stands_alone,
 )
 
@@ -167,6 +168,29 @@ def test_a_comment_on_an_answer_asks_for_nothing_unless_the_answer_asks(request_
 def test_who_says_more_than_a_comment_is_read_with_the_turn_before(request_: str) -> None:
     history = [Turn("user", "book a table for two"), Turn("assistant", "Done.")]
     assert in_context(Request.parse(request_, history=history)).turns == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["how do I make pancakes?", "When is Easter?", "is there a beach near Lisbon?", "who wrote it"],
+)
+def test_a_whole_question_points_to_nothing_said_before(request_: str) -> None:
+    assert is_whole_question(request_) == (not request_.endswith("it"))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "which gate?",
+        "why is that?",
+        "what if I cycle?",
+        "can you cut the logo?",
+        "10 copies",
+        "red",
+    ],
+)
+def test_a_fragment_a_pointing_question_and_a_wish_are_no_whole_questions(request_: str) -> None:
+    assert not is_whole_question(request_)
 
 
 @pytest.mark.parametrize(
@@ -380,6 +404,37 @@ async def test_what_no_skill_serves_does_not_load_the_skill_of_the_turn_before(
     assert result.decision is not Decision.ROUTE
     assert result.trace[3].evidence["turns_read"] == 0
     assert detail.selected_skills == ("git",)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "how do I make pancakes?",
+        "what's the capital of France?",
+        "how old is the universe?",
+        "when is Easter?",
+        "do you like cats?",
+    ],
+)
+async def test_a_question_about_something_else_does_not_load_the_skill_of_the_turn_before(
+    tmp_path: Path, request_: str
+) -> None:
+    history = [Turn("user", "squash the last four commits on this branch"), Turn("assistant", "Ok")]
+    async with shipped_router(tmp_path) as router:
+        result = await router.route(request_, history=history)
+        ranked = await router.rank(request_, history=history)
+    assert result.selected_skills == ranked.selected == ()
+    assert result.trace[3].evidence["turns_read"] == 0
+
+
+async def test_a_question_of_what_was_said_is_read_with_it(tmp_path: Path) -> None:
+    history = [Turn("user", "squash the last four commits on this branch"), Turn("assistant", "Ok")]
+    async with shipped_router(tmp_path) as router:
+        alone = await router.route("which branch is ahead?")
+        result = await router.route("which branch is ahead?", history=history)
+    assert alone.confidence < result.confidence
+    assert result.selected_skills == ("git",)
+    assert result.trace[3].evidence["turns_read"] == 1
 
 
 async def test_a_comment_on_an_answer_is_neither_routed_nor_asked_about(tmp_path: Path) -> None:
