@@ -13,9 +13,15 @@ fifteen catalogs of ``benchmarks/trades.py`` with examples, 24 of 60 follow-ups 
 when the turn was joined to the request, 28 when the clauses of the turn could ask for no skill of
 their own, and 41 with the answer, and half of the vector's weight for the request. The answer may
 quote text from anywhere. So its length is bounded, and it is used only together with a turn of the
-user, or where the user, without a turn before, consents to what it asks ("yes please"). Names of
+user, or where the user consents to what it asks. Names of
 skills are removed from it: "Created with create_invoice." and "create_invoice or void_invoice?" are
 about what was done or could be done, and not about what is wanted next.
+
+Who says "yes please" to "Three carriers sail on Friday. Shall I book one?" wants what is offered,
+and not the list of carriers again. So this question takes the place of the request: it is ranked
+alone, and, where that gives no route, in the context. Of 118 such consents, written for the same
+catalogs and others, 52 were routed right and 11 wrong when the request was read with the turn and
+the answer; with the question, 103 are right and 6 wrong.
 
 Thanks, greetings and small talk get no context: neither "thanks!" nor "tell me a joke" asks for the
 same thing again. Nor does "great" or "that worked", unless the assistant has asked a question, nor
@@ -25,7 +31,8 @@ same thing again. Nor does "great" or "that worked", unless the assistant has as
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from router.request import Request
@@ -169,6 +176,21 @@ _CONSENT: Final = re.compile(
     re.IGNORECASE,
 )
 """Whole requests that only consent to what the assistant has asked."""
+_AGREEMENT: Final = re.compile(
+    r"\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|of course|absolutely|definitely|certainly|great|good|"
+    r"perfect|please)\b",
+    re.IGNORECASE,
+)
+_RESERVATION: Final = re.compile(
+    r"\b(?:but|no|not|never|first|before|instead|rather|later)\b|n['\u2019]t\b|\?", re.IGNORECASE
+)
+"""Requests that begin like the first, and have nothing like the second, consent and say more:
+"ok, take the cheaper one"."""
+_OPEN_QUESTION: Final = re.compile(
+    r"\W*(?:and |or |so )?(?:what|which|who|whom|whose|when|where|why|how)\b", re.IGNORECASE
+)
+"""How questions begin that cannot be consented to."""
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?:;])\s+|\n+")
 _QUESTION: Final = re.compile(
     r"\W*(?:(?:ok(?:ay)?|oh|hm+|well|hey|hi|please|sorry)\W+)*"
     r"(?:(?:what(?! if\b)|who|when|where|why|how)(?:['\u2019]?s|['\u2019]re)?|whom|whose|which|is|"
@@ -200,18 +222,41 @@ class RequestInContext:
         context: the earlier turns, where the request is a follow-up; else empty.
         turns: how many turns of the user are in the context.
         has_answer: whether the assistant's latest answer is in the context. Without a turn of the
-            user it is the question that the request consents to.
+            user it is its end, which asks what the request consents to.
+        question: the sentence of the assistant that the request consents to, where that sentence
+            says what is offered; else empty.
     """
 
     text: str
     context: str = ""
     turns: int = 0
     has_answer: bool = False
+    question: str = ""
+
+    @property
+    def asked(self) -> str:
+        """What is asked for: where the request consents to a question, what that question offers,
+        and what the request says besides."""
+        if not self.question:
+            return self.text
+        if _CONSENT.fullmatch(self.text):
+            return self.question
+        return f"{self.question}\n{self.text}"
 
     @property
     def whole(self) -> str:
-        """The context, if there is one, and the request."""
-        return f"{self.context}\n{self.text}" if self.context else self.text
+        """The context and the question, if there are such, and the request."""
+        question = "" if self.question in self.context else self.question
+        return "\n".join(part for part in (self.context, question, self.text) if part)
+
+    def readings(self) -> Iterator[RequestInContext]:
+        """The ways to read the request with what was said before, in the order in which they are
+        tried: as what the question offers, as that in the context, and as itself in the context."""
+        if self.question:
+            yield replace(self, context="", turns=0, has_answer=False)
+            yield self
+        if self.context:
+            yield replace(self, question="")
 
     @property
     def evidence(self) -> Evidence:
@@ -220,15 +265,20 @@ class RequestInContext:
         shown = text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"
         return {"turns_read": self.turns, "text_read": shown}
 
+    @property
+    def note(self) -> str:
+        """What the request was read with, for the user; empty where it was read alone."""
+        what = [
+            *(["an earlier turn of the user"] if self.turns == 1 else []),
+            *(["what the user said before"] if self.turns > 1 else []),
+            *(["the assistant's question"] if self.question else []),
+            *(["the assistant's answer"] if self.has_answer and not self.question else []),
+        ]
+        return f"; read with {' and '.join(what)}" if what else ""
+
     def explained(self, reason: str) -> str:
-        """The reason of a decision, with a note on the context where there is one."""
-        if not self.context:
-            return reason
-        if not self.turns:
-            return f"{reason}; read with the assistant's question"
-        what = "an earlier turn of the user" if self.turns == 1 else "what the user said before"
-        answer = " and the assistant's answer" if self.has_answer else ""
-        return f"{reason}; read with {what}{answer}"
+        """The reason of a decision, and what the request was read with."""
+        return f"{reason}{self.note}"
 
 
 def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInContext:
@@ -238,9 +288,10 @@ def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInCont
         return RequestInContext(request.text)
     answer = _latest_answer(request)
     earlier = [turn.text[:MAX_TURN_CHARACTERS] for turn in request.history if turn.role == "user"]
-    if not earlier and answer is not None and _consents(request.text, answer):
-        question = names.removed_from(answer.rstrip()[-MAX_ANSWER_CHARACTERS:])
-        return RequestInContext(request.text, question, has_answer=True)
+    end, question = "", ""
+    if answer is not None and request.history[-1].role == "assistant" and _asks(answer):
+        end = names.removed_from(answer.rstrip()[-MAX_ANSWER_CHARACTERS:])
+        question = _question_consented_to(request.text, end, names)
     parts = [request.text]
     while earlier and len(parts) <= MAX_TURNS and not stands_alone(parts[0]):
         turn = earlier.pop()
@@ -248,18 +299,22 @@ def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInCont
             parts.insert(0, turn)
     context = parts[:-1]
     if not context:
+        if end and _CONSENT.fullmatch(request.text):
+            return RequestInContext(request.text, end, has_answer=True, question=question)
         return RequestInContext(request.text)
     turns = len(context)
     if answer is not None:
         context.append(names.removed_from(answer[:MAX_ANSWER_CHARACTERS]))
-    return RequestInContext(request.text, "\n".join(context), turns, answer is not None)
+    return RequestInContext(request.text, "\n".join(context), turns, answer is not None, question)
 
 
 def reading_behind(request: Request, reason: str, names: SkillNames) -> RequestInContext:
     """How a request was read for an earlier decision, found out from the decision's reason. Caches
     do not store it, because it would put the conversation into their files."""
-    reading = in_context(request, names)
-    return reading if reason.endswith(reading.explained("")) else RequestInContext(request.text)
+    for reading in in_context(request, names).readings():
+        if reason.endswith(reading.note):
+            return reading
+    return RequestInContext(request.text)
 
 
 def _asks_for_nothing(request: Request) -> bool:
@@ -288,9 +343,17 @@ def _latest_answer(request: Request) -> str | None:
     return next(answers, None)
 
 
-def _consents(text: str, answer: str) -> bool:
-    """Whether a text only consents to what the assistant's latest answer asks."""
-    return _asks(answer) and _CONSENT.fullmatch(text) is not None
+def _question_consented_to(text: str, end: str, names: SkillNames) -> str:
+    """The last sentence of an answer that ends with a question, where a text consents to it and it
+    says what is offered; else empty. "OK?" and "Shall I?" do not say it, and the answer before them
+    does. Nor is a question taken that names a skill outright: only the user may do that."""
+    question = _SENTENCE_END.split(end.rstrip())[-1].strip()
+    if _OPEN_QUESTION.match(question) or not _content_words(question):
+        return ""
+    consents = _CONSENT.fullmatch(text) or (
+        _AGREEMENT.match(text) and not _RESERVATION.search(text) and not stands_alone(text)
+    )
+    return question if consents and not names.named_in(question).wanted else ""
 
 
 def _asks(text: str) -> bool:

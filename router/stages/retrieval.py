@@ -176,29 +176,36 @@ async def ranked(
     A follow-up is ranked twice, alone and in its context. What looks like one may begin a new
     subject, and is then read alone (``_begins_subject``, ``_is_unrelated``). Otherwise the route
     with the higher confidence is taken. Where neither gives a route, the result in context is
-    taken. A context that tries to instruct the router is ignored.
+    taken. Where the request consents to a question of the assistant, what that question offers is
+    ranked in its place, first alone and then in the context. A context that tries to instruct the
+    router is ignored.
     """
     text, among = request.text, request.available
     ranking = await index.rank(text, among=among, limit=limit)
     decided = decide_from_ranking(text, ranking, caution=caution)
     if not request.history or not ranking.matches:
         return ranking, decided
+    chosen = RequestInContext(text)
     if is_comment(request):
         confidence, reason = COMMENT_CONFIDENCE, "the request only comments on the answer before it"
         decided = RetrievalDecision(
             Decision.ABSTAIN, (), confidence, reason, decided.evidence, decided.matches
         )
-    with_context, chosen = in_context(request, index.skill_names), RequestInContext(text)
-    context = "" if _begins_subject(text, ranking, decided) else with_context.context
-    if context and _INSTRUCTS_THE_ROUTER.search(context) is None:
-        ranking_in_context = await index.rank(text, context=context, among=among, limit=limit)
-        decided_in_context = decide_from_ranking(text, ranking_in_context, caution=caution)
-        is_surer = decided_in_context.confidence > decided.confidence
-        best = ranking_in_context.matches[0].name
-        if not await _is_unrelated(with_context, decided, best, index) and (
-            not decided.selected or (decided_in_context.selected and is_surer)
-        ):
-            ranking, decided, chosen = ranking_in_context, decided_in_context, with_context
+    elif not _begins_subject(text, ranking, decided):
+        alone, follow_up = decided, in_context(request, index.skill_names)
+        is_instruction = _INSTRUCTS_THE_ROUTER.search(follow_up.whole) is not None
+        for reading in () if is_instruction else follow_up.readings():
+            ranking_read = await index.rank(
+                reading.asked, context=reading.context, among=among, limit=limit
+            )
+            if await _is_unrelated(reading, alone, ranking_read.matches[0].name, index):
+                continue
+            read = decide_from_ranking(reading.asked, ranking_read, caution=caution)
+            is_surer = bool(reading.question) or read.confidence > alone.confidence
+            if not alone.selected or (read.selected and is_surer):
+                ranking, decided, chosen = ranking_read, read, reading
+            if read.selected:
+                break
     return ranking, replace(
         decided,
         reason=chosen.explained(decided.reason),

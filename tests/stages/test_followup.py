@@ -17,6 +17,7 @@ from router.stages.followup import (
     adds_a_detail,
     in_context,
     is_whole_question,
+    reading_behind,
     stands_alone,
 )
 
@@ -219,7 +220,67 @@ def test_a_consent_is_read_with_the_question_of_an_assistant_that_spoke_first(
 ) -> None:
     question = "The tests pass. Shall I deploy it now?"
     asked = Request.parse(request_, history=[Turn("assistant", question)])
-    assert in_context(asked) == RequestInContext(request_, question, 0, has_answer=True)
+    reading = in_context(asked)
+    assert reading == RequestInContext(
+        request_, question, 0, has_answer=True, question="Shall I deploy it now?"
+    )
+    assert reading.asked == "Shall I deploy it now?"
+    greeted = Request.parse(request_, history=["hello", Turn("assistant", question)])
+    assert in_context(greeted) == reading
+
+
+OFFERED = (
+    Turn("user", "which carriers sail to Santos?"),
+    Turn("assistant", "Two do, at 1,950 and 2,100. Shall I book one?"),
+)
+
+
+def test_who_consents_and_says_more_asks_for_both() -> None:
+    reading = in_context(Request.parse("ok, take the cheaper one", history=OFFERED))
+    assert reading.question == "Shall I book one?"
+    assert reading.asked == "Shall I book one?\nok, take the cheaper one"
+    assert [one.context for one in reading.readings()] == ["", reading.context, reading.context]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["no", "yes, but not now", "ok, what does it cost?", "why one?", "the cheaper one", "not yet"],
+)
+def test_who_does_not_simply_consent_is_not_taken_to_want_what_was_offered(request_: str) -> None:
+    reading = in_context(Request.parse(request_, history=OFFERED))
+    assert (reading.question, reading.turns) == ("", 1)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Two do. Which one?", "Two do. OK?", "Two do.", "Shall I call git, or use the git skill?"],
+)
+def test_a_consent_to_no_offer_is_read_with_the_turn_and_the_answer(said: str) -> None:
+    history = [OFFERED[0], Turn("assistant", said)]
+    reading = in_context(Request.parse("yes please", history=history), SkillNames(("git",)))
+    assert (reading.question, reading.turns) == ("", 1)
+
+
+def test_a_question_that_the_user_has_passed_over_is_not_consented_to_later() -> None:
+    history = [*OFFERED, Turn("user", "and to Lagos?")]
+    assert in_context(Request.parse("yes please", history=history)).question == ""
+
+
+async def test_who_consents_gets_what_the_question_offers_and_not_the_turn_before_again(
+    tmp_path: Path,
+) -> None:
+    asked = Turn("user", "write unit tests for currency.py")
+    said = Turn("assistant", "I added 12 tests, all pass. Shall I commit them?")
+    unclear = Turn("assistant", "I looked at the commits. Shall I squash them?")
+    async with shipped_router(tmp_path) as router:
+        result = await router.route("yes please", history=[asked, said])
+        cached = await router.route("yes please", history=[asked, said])
+        other = await router.route("yes", history=["squash the last two commits", unclear])
+    assert result.selected_skills == other.selected_skills == ("git",)
+    assert result.reasoning.endswith("; read with the assistant's question")
+    read = {"turns_read": 0, "text_read": "Shall I commit them?\nyes please"}
+    assert read.items() <= result.trace[3].evidence.items()
+    assert cached.trace[3].evidence == read
 
 
 @pytest.mark.parametrize(
@@ -314,6 +375,15 @@ def test_the_trace_says_what_was_read() -> None:
     alone = RequestInContext("again")
     assert alone.evidence == {"turns_read": 0, "text_read": "again"}
     assert alone.explained("it fits") == "it fits"
+
+
+def test_how_a_request_was_read_is_found_out_from_the_reason() -> None:
+    asked = Request.parse("yes please", history=OFFERED)
+    for reading in in_context(asked).readings():
+        reason = reading.explained("it fits")
+        assert reading_behind(asked, reason, SkillNames()) == reading
+    alone = RequestInContext("yes please")
+    assert reading_behind(asked, alone.explained("it fits"), SkillNames()) == alone
 
 
 async def test_a_router_without_an_llm_reads_a_follow_up_with_what_it_follows(
