@@ -277,8 +277,11 @@ class RequestInContext:
         return f"; read with {' and '.join(what)}" if what else ""
 
     def explained(self, reason: str) -> str:
-        """The reason of a decision, and what the request was read with."""
-        return f"{reason}{self.note}"
+        """The reason of a decision, and what the request was read with and why."""
+        if not self.note:
+            return reason
+        why = "it consents" if self.question else _why_not_alone(self.text)
+        return f"{reason}{self.note}, because {why}"
 
 
 def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInContext:
@@ -312,7 +315,7 @@ def reading_behind(request: Request, reason: str, names: SkillNames) -> RequestI
     """How a request was read for an earlier decision, found out from the decision's reason. Caches
     do not store it, because it would put the conversation into their files."""
     for reading in in_context(request, names).readings():
-        if reason.endswith(reading.note):
+        if f"{reading.note}, because " in reason:
             return reading
     return RequestInContext(request.text)
 
@@ -354,6 +357,17 @@ def _question_consented_to(text: str, end: str, names: SkillNames) -> str:
         _AGREEMENT.match(text) and not _RESERVATION.search(text) and not stands_alone(text)
     )
     return question if consents and not names.named_in(question).wanted else ""
+
+
+def _why_not_alone(text: str) -> str:
+    """Why a request was not taken to stand alone, for the user."""
+    begins = _OPENING.match(text) or _REPLY.match(text)
+    if begins is not None:
+        return f'it begins with "{begins[0].strip()}"'
+    points = _POINTER.search(text)
+    if points is not None:
+        return f'"{points[0]}" points back'
+    return "it has few words of its own"
 
 
 def _asks(text: str) -> bool:

@@ -277,7 +277,7 @@ async def test_who_consents_gets_what_the_question_offers_and_not_the_turn_befor
         cached = await router.route("yes please", history=[asked, said])
         other = await router.route("yes", history=["squash the last two commits", unclear])
     assert result.selected_skills == other.selected_skills == ("git",)
-    assert result.reasoning.endswith("; read with the assistant's question")
+    assert result.reasoning.endswith("; read with the assistant's question, because it consents")
     read = {"turns_read": 0, "text_read": "Shall I commit them?\nyes please"}
     assert read.items() <= result.trace[3].evidence.items()
     assert cached.trace[3].evidence == read
@@ -319,7 +319,7 @@ async def test_who_consents_to_the_first_offer_of_an_assistant_gets_what_was_off
     assert result.selected_skills == ("git",)
     evidence = result.trace[3].evidence
     assert (evidence["turns_read"], evidence["text_read"]) == (0, f"{history[0].text}\nyes please")
-    assert result.reasoning.endswith("; read with the assistant's question")
+    assert result.reasoning.endswith("; read with the assistant's question, because it consents")
 
 
 async def test_a_question_that_instructs_the_router_is_not_consented_to(tmp_path: Path) -> None:
@@ -368,19 +368,34 @@ def test_an_answer_is_read_without_the_names_of_skills() -> None:
 def test_the_trace_says_what_was_read() -> None:
     reading = RequestInContext("again", "x" * 1_000, 1)
     assert reading.evidence == {"turns_read": 1, "text_read": "x" * MAX_SHOWN_CHARACTERS + "…"}
-    assert reading.explained("it fits") == "it fits; read with an earlier turn of the user"
+    why = 'because it begins with "again"'
+    assert reading.explained("it fits") == f"it fits; read with an earlier turn of the user, {why}"
     has_answer = RequestInContext("again", "x", 2, has_answer=True)
     said = "what the user said before and the assistant's answer"
-    assert has_answer.explained("it fits") == f"it fits; read with {said}"
+    assert has_answer.explained("it fits") == f"it fits; read with {said}, {why}"
     alone = RequestInContext("again")
     assert alone.evidence == {"turns_read": 0, "text_read": "again"}
     assert alone.explained("it fits") == "it fits"
 
 
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        ("ok, and in German?", 'it begins with "ok, and"'),
+        ("no, on Friday", 'it begins with "no"'),
+        ("make it shorter", '"it" points back'),
+        ("which gate?", "it has few words of its own"),
+    ],
+)
+def test_the_reason_says_why_a_request_was_not_read_alone(request_: str, why: str) -> None:
+    reading = RequestInContext(request_, "book a table", 1)
+    assert reading.explained("it fits").endswith(f"of the user, because {why}")
+
+
 def test_how_a_request_was_read_is_found_out_from_the_reason() -> None:
     asked = Request.parse("yes please", history=OFFERED)
     for reading in in_context(asked).readings():
-        reason = reading.explained("it fits")
+        reason = f"{reading.explained('it fits')}; of the others, git does"
         assert reading_behind(asked, reason, SkillNames()) == reading
     alone = RequestInContext("yes please")
     assert reading_behind(asked, alone.explained("it fits"), SkillNames()) == alone
@@ -404,7 +419,7 @@ async def test_a_router_without_an_llm_reads_a_follow_up_with_what_it_follows(
     said = f"{history[0]['content']}\nDone.\nnow the same for the other two"
     assert evidence["text_read"] == said
     said = "; read with an earlier turn of the user and the assistant's answer"
-    assert result.reasoning.endswith(said)
+    assert result.reasoning.endswith(f'{said}, because it begins with "now"')
     assert ranked.selected == ("git",)
 
 
@@ -505,6 +520,7 @@ async def test_a_question_of_what_was_said_is_read_with_it(tmp_path: Path) -> No
     assert alone.confidence < result.confidence
     assert result.selected_skills == ("git",)
     assert result.trace[3].evidence["turns_read"] == 1
+    assert result.reasoning.endswith(", because it has few words of its own")
 
 
 async def test_a_comment_on_an_answer_is_neither_routed_nor_asked_about(tmp_path: Path) -> None:
