@@ -4,6 +4,8 @@ A skill that the request names outright is loaded. Otherwise the best match is l
 probabilities are high enough: that some skill fits the request, and that the best match is a right
 one (``router/stages/likelihood.py``). The setting ``vector.caution`` says what is high enough.
 
+What a request says it does not want is taken out of it first (``router/stages/refused.py``).
+
 A request of several clauses may need several skills (``router/stages/further.py``). Where its
 clauses ask for different things, the whole request may be similar to no skill. Then one clause that
 would be routed by itself is enough, if another clause probably asks for another skill.
@@ -32,6 +34,7 @@ from router.stages.followup import (
 )
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
+from router.stages.refused import Asked, asked_for
 
 DEFAULT_CAUTION: Final = CAUTIONS["balanced"]
 """The caution where the settings name none: the least probability that a loaded skill is right."""
@@ -120,6 +123,12 @@ class RetrievalDecision:
         return self.evidence.get("named") is True
 
     @property
+    def refused(self) -> tuple[str, ...]:
+        """The skills that the request says it does not want."""
+        refused = self.evidence.get("refused")
+        return refused if isinstance(refused, tuple) else ()
+
+    @property
     def fits(self) -> float | None:
         """Estimated probability that some skill fits, in (0, 1); None where none was estimated:
         there is no skill, or the request has no word or tries to instruct the router."""
@@ -156,21 +165,32 @@ async def ranked(
 ) -> tuple[Ranking, RetrievalDecision]:
     """The ranking for a request and the decision from it; see ``decide``.
 
+    What the request says it does not want is left out first (``stages/refused.py``).
     A follow-up is ranked twice, alone and in its context, because what looks like a follow-up may
     begin a new subject (``_begins_subject``). Otherwise the route with the higher confidence is
     taken. Where neither gives a route, the result in context is taken. A context that tries to
     instruct the router is ignored.
     """
-    text, among = request.text, request.available
+
+    async def route(part: str, names: Sequence[str] | None) -> RetrievalDecision:
+        found = await index.rank(part, among=names, limit=MAX_CANDIDATES)
+        return decide_from_ranking(part, found, caution=caution)
+
+    asked = Asked(request.text, request.available)
+    if _INSTRUCTS_THE_ROUTER.search(request.text) is None:  # which must not be cut out as refused
+        asked = await asked_for(request.text, request.available, index, route)
+    text, among, refused = asked
     ranking = await index.rank(text, among=among, limit=limit)
-    decided = decide_from_ranking(text, ranking, caution=caution)
+    decided = _without(refused, decide_from_ranking(text, ranking, caution=caution))
     if not request.history or not ranking.matches:
         return ranking, decided
     with_context, chosen = in_context(request, index.skill_names), RequestInContext(text)
     context = "" if _begins_subject(text, ranking, decided) else with_context.context
     if context and _INSTRUCTS_THE_ROUTER.search(context) is None:
         ranking_in_context = await index.rank(text, context=context, among=among, limit=limit)
-        decided_in_context = decide_from_ranking(text, ranking_in_context, caution=caution)
+        decided_in_context = _without(
+            refused, decide_from_ranking(text, ranking_in_context, caution=caution)
+        )
         if not decided.selected or (
             decided_in_context.selected and decided_in_context.confidence > decided.confidence
         ):
@@ -181,6 +201,14 @@ async def ranked(
         evidence={**decided.evidence, **chosen.evidence},
         text_read=chosen.whole,
     )
+
+
+def _without(refused: tuple[str, ...], decided: RetrievalDecision) -> RetrievalDecision:
+    """A decision that was made without some refused skills, and says so."""
+    if not refused:
+        return decided
+    reason = f"{decided.reason}; not wanted: {', '.join(refused)}"
+    return replace(decided, reason=reason, evidence={**decided.evidence, "refused": refused})
 
 
 def _begins_subject(text: str, ranking: Ranking, decided: RetrievalDecision) -> bool:
