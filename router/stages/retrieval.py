@@ -6,7 +6,8 @@ one (``router/stages/likelihood.py``). The setting ``vector.caution`` says what 
 
 What a request says it does not want is taken out of it first (``router/stages/refused.py``).
 
-A request of several clauses may need several skills (``router/stages/further.py``). Where its
+A request of several clauses may need several skills (``router/stages/further.py``, ``apart.py``).
+Where its
 clauses ask for different things, the whole request may be similar to no skill. Then one clause that
 would be routed by itself is enough, if another clause probably asks for another skill.
 """
@@ -25,6 +26,7 @@ from router.result import Decision, Evidence
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match, Ranking
 from router.settings.settings import CAUTIONS
+from router.stages.apart import UNANSWERED, Apart, clauses_apart, decided_apart
 from router.stages.followup import (
     RequestInContext,
     adds_a_detail,
@@ -181,7 +183,12 @@ async def ranked(
         asked = await asked_for(request.text, request.available, index, route)
     text, among, refused = asked
     ranking = await index.rank(text, among=among, limit=limit)
-    decided = _without(refused, decide_from_ranking(text, ranking, caution=caution))
+    decided = decide_from_ranking(text, ranking, caution=caution)
+    if decided.selected and (parts := clauses_apart(text)):
+        await index.reader.remember(part.text for part in parts)
+        apart = await decided_apart(parts, ranking.named, lambda part: route(part, among))
+        decided = _with_apart(decided, apart)
+    decided = _without(refused, decided)
     if not request.history or not ranking.matches:
         return ranking, decided
     with_context, chosen = in_context(request, index.skill_names), RequestInContext(text)
@@ -209,6 +216,19 @@ def _without(refused: tuple[str, ...], decided: RetrievalDecision) -> RetrievalD
         return decided
     reason = f"{decided.reason}; not wanted: {', '.join(refused)}"
     return replace(decided, reason=reason, evidence={**decided.evidence, "refused": refused})
+
+
+def _with_apart(decided: RetrievalDecision, apart: Apart) -> RetrievalDecision:
+    """A route, with the skills that single clauses surely ask for (``apart.py``)."""
+    by_clause = tuple(map(str, apart.singles))
+    decided = replace(decided, evidence={**decided.evidence, "by_clause": by_clause})
+    wanted = apart.surely_asked_for(decided.selected)
+    names = tuple(wanted)[: MAX_SELECTED - len(decided.selected)]
+    if names:
+        decided = _with_more(decided, names, wanted[names[-1]])
+    if apart.unanswered(decided.selected):
+        decided = replace(decided, confidence=min(decided.confidence, UNANSWERED))
+    return decided
 
 
 def _begins_subject(text: str, ranking: Ranking, decided: RetrievalDecision) -> bool:
@@ -305,14 +325,28 @@ def _with_clauses(decided: RetrievalDecision, whole: Ranking, caution: float) ->
     names = tuple(others[: MAX_SELECTED - len(decided.selected)])
     if not names:
         return decided
+    return _with_more(decided, names, wanted[names[-1]])
+
+
+def _with_more(
+    decided: RetrievalDecision, names: tuple[str, ...], least: float
+) -> RetrievalDecision:
+    """A route, with further skills for clauses of their own; ``least`` is the confidence in the
+    least sure one."""
+    more = (*_further_skills(decided), *names)
     asks = "one clause asks for" if len(names) == 1 else "clauses ask for"
     return replace(
         decided,
         selected=(*decided.selected, *names),
-        confidence=min(decided.confidence, wanted[names[-1]]),
+        confidence=min(decided.confidence, least),
         reason=f"{decided.reason}; {asks} {' and '.join(names)}",
-        evidence={**decided.evidence, "clauses": names},
+        evidence={**decided.evidence, "clauses": more},
     )
+
+
+def _further_skills(decided: RetrievalDecision) -> tuple[str, ...]:
+    more = decided.evidence.get("clauses")
+    return more if isinstance(more, tuple) else ()
 
 
 def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> RetrievalDecision:
