@@ -38,7 +38,7 @@ def single(
 
 
 def test_a_clause_that_surely_asks_for_another_skill_adds_it() -> None:
-    found = Apart((single("git", 0.6), single("testing", 0.95), single("writer", 0.98)))
+    found = Apart((single("git"), single("testing", 0.95), single("writer", 0.98)))
     assert found.surely_asked_for(["git"]) == {"writer": 0.98, "testing": 0.95}
     assert list(found.surely_asked_for(["git"])) == ["writer", "testing"]
 
@@ -48,9 +48,9 @@ def test_a_clause_that_surely_asks_for_another_skill_adds_it() -> None:
     [
         (single("git"), single("git")),
         (single("git"), single("")),
+        (single("git", SURE - 0.01), single("testing")),
         (single("git"), single("testing", SURE - 0.01)),
         (single("git"), single("testing", fits=SURE - 0.01)),
-        (single("git"), single("testing", after_comma=True), single("")),
         (single("writer"), single("testing")),  # none is routed to the first skill
         (single("git"), single("testing"), single(""), single(""), single("")),
     ],
@@ -59,9 +59,11 @@ def test_what_is_less_sure_adds_nothing(clauses: tuple[Single, ...]) -> None:
     assert Apart(clauses).surely_asked_for(["git"]) == {}
 
 
-def test_behind_a_comma_all_clauses_must_be_routed() -> None:
-    found = Apart((single("git"), single("testing", after_comma=True)))
-    assert found.surely_asked_for(["git"]) == {"testing": 0.95}
+def test_behind_a_comma_a_clause_counts_in_a_list_that_ends_with_and() -> None:
+    listed = (single("git"), single("testing", after_comma=True))
+    assert Apart((*listed, single("writer", 0.6))).surely_asked_for(["git"]) == {"testing": 0.95}
+    assert Apart((*listed, single(""))).surely_asked_for(["git"]) == {}
+    assert Apart(listed).surely_asked_for(["git"]) == {}
 
 
 def test_a_clause_whose_skill_is_not_loaded_is_unanswered() -> None:
