@@ -82,9 +82,16 @@ _INSTRUCTS_THE_ROUTER: Final = re.compile(
     r"|\byour system prompt\b"
     r"|\byou are now (?:an? |the )?(?:\w*gpt|unrestricted|jailbroken)\b"
     r"|</(?:system|request|skills?|instructions?)>[^<\n]{0,20}<"
-    r"|^[^\S\n]*assistant\s*:",
+    r"|<(?P<role>system|assistant|developer|instructions?)>[^<]{10,500}</(?P=role)>"
+    r"|^[^\S\n]*assistant\s*:"
+    r"|^[^\S\n]*(?:system|developer)\s*:\s*(?:you|always|never|from now on)\b"
+    r"|\b(?:call|load|select|choose|pick|answer with) (?:every|all(?: the| your)?) "
+    r"(?:skill|tool)s?\b"
+    r"|\broute (?:this|it|everything) to \S{1,100} (?:no matter|regardless)\b",
     re.IGNORECASE | re.MULTILINE,
 )
+"""Text that pretends to speak for the system, or tells the router which skills to choose for any
+request. A name of a skill in such a text does not count, unless the request begins with it."""
 
 INSTRUCTED_CONFIDENCE: Final = 0.9
 
@@ -262,10 +269,12 @@ def decide_from_ranking(
     """Decide from the ranking of a request; see ``decide``."""
     if not ranking.matches:
         return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
-    if _INSTRUCTS_THE_ROUTER.search(request) is not None:
+    if _INSTRUCTS_THE_ROUTER.search(request) is not None and not _begins_with_name(
+        request, ranking.named
+    ):
         reason = "the request tries to instruct the router"
-        return RetrievalDecision(Decision.ABSTAIN, (), INSTRUCTED_CONFIDENCE, reason, {})
-    if ranking.wordless:  # punctuation has a vector, too, and some skill is always nearest to it
+        decided = RetrievalDecision(Decision.ABSTAIN, (), INSTRUCTED_CONFIDENCE, reason, {})
+    elif ranking.wordless:  # punctuation has a vector, too, and some skill is always nearest to it
         decided = RetrievalDecision(Decision.ABSTAIN, (), 1.0, "the request has no word", {})
     elif ranking.named:
         decided = _with_clauses(_of_named(ranking), ranking, caution)
@@ -275,6 +284,14 @@ def decide_from_ranking(
             confidence, reason = 1 - (decided.fits or 0.0), "no skill fits thanks or a greeting"
             decided = RetrievalDecision(Decision.ABSTAIN, (), confidence, reason, decided.evidence)
     return replace(decided, matches=ranking.matches[:MAX_CANDIDATES])
+
+
+def _begins_with_name(request: str, named: Sequence[str]) -> bool:
+    """Whether a request begins with one of some names, marked as "/git"."""
+    first = request.split(maxsplit=1)[:1]
+    return (
+        bool(first) and first[0][:1] == "/" and first[0][1:].casefold() in map(str.casefold, named)
+    )
 
 
 def _of_named(ranking: Ranking) -> RetrievalDecision:
