@@ -2,7 +2,9 @@
 
 * A person's correction of this very request is the answer, before anything else.
 * A skill that the request addresses by its name ("/git", "the git skill") is loaded; neither the
-  LLM nor the local model is asked. Skills that it refuses by name are offered to neither.
+  LLM nor the local model is asked. Skills that it refuses by name are offered to neither. Those
+  that it refuses in other words ("but don't send it") are refused to all but an LLM that is sure:
+  the local model, which reads words as retrieval does, leaves such a request to retrieval.
 * With an LLM, the local model (which is fitted to the labels) comes next. It answers where the risk
   of its answer is within the error bound. Otherwise the LLM is asked once, and its answer becomes a
   label for later requests. Retrieval runs only when that answer is weak or missing.
@@ -215,7 +217,7 @@ class Decider:
         whichever has the higher confidence."""
         settings = self._settings.vector
         retrieved = await self._retrieve(request)
-        local = None if check is None else check.answer
+        local = None if check is None or retrieved.refused else check.answer
         if local is not None and local.confidence >= max(retrieved.confidence, LIKELY):
             return verdict_of_local_model(request.text, local, settings)
         return verdict_of_retrieval(request.text, retrieved, settings)
@@ -229,7 +231,7 @@ class Decider:
         if (
             learner is not None
             and self._local_model_may_answer
-            and not retrieved.names_skills
+            and not (retrieved.names_skills or retrieved.refused)
             and (fits := retrieved.fits) is not None
         ):
             scores = {match.name: match.score for match in retrieved.matches}

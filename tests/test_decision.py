@@ -85,6 +85,27 @@ async def test_a_skill_that_is_refused_by_name_is_not_offered_to_the_llm(
     assert sorted([*offered, "code-review"]) == SHIPPED_NAMES
 
 
+async def test_a_weak_answer_of_the_llm_loads_nothing_that_the_request_refuses(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(completion(answer("git", "testing"), probabilities={"git": 0.4}))
+    async with shipped_router(tmp_path, openai_server) as router:
+        result = await router.route(
+            "squash the last four commits, but don't write unit tests for the calculator"
+        )
+    assert summary(result) == (Decision.ROUTE, ("git",))
+
+
+async def test_a_strong_llm_reads_what_a_request_refuses_by_itself(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(completion(answer("git"), probabilities={"git": 0.95}))
+    async with shipped_router(tmp_path, openai_server) as router:
+        await router.route("squash the last four commits, but don't write unit tests")
+    (offered,) = offered_names(openai_server)
+    assert sorted(offered) == SHIPPED_NAMES
+
+
 # --- strong answers
 
 

@@ -4,7 +4,10 @@ A skill that the request names outright is loaded. Otherwise the best match is l
 probabilities are high enough: that some skill fits the request, and that the best match is a right
 one (``router/stages/likelihood.py``). The setting ``vector.caution`` says what is high enough.
 
-A request of several clauses may need several skills (``router/stages/further.py``). Where its
+What a request says it does not want is taken out of it first (``router/stages/refused.py``).
+
+A request of several clauses may need several skills (``router/stages/further.py``, ``apart.py``).
+Where its
 clauses ask for different things, the whole request may be similar to no skill. Then one clause that
 would be routed by itself is enough, if another clause probably asks for another skill.
 """
@@ -23,6 +26,7 @@ from router.result import Decision, Evidence
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match, Ranking
 from router.settings.settings import CAUTIONS
+from router.stages.apart import UNANSWERED, Apart, clauses_apart, decided_apart
 from router.stages.followup import (
     RequestInContext,
     adds_a_detail,
@@ -34,6 +38,7 @@ from router.stages.followup import (
 )
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
+from router.stages.refused import Asked, asked_for
 
 DEFAULT_CAUTION: Final = CAUTIONS["balanced"]
 """The caution where the settings name none: the least probability that a loaded skill is right."""
@@ -94,9 +99,16 @@ _INSTRUCTS_THE_ROUTER: Final = re.compile(
     r"|\byour system prompt\b"
     r"|\byou are now (?:an? |the )?(?:\w*gpt|unrestricted|jailbroken)\b"
     r"|</(?:system|request|skills?|instructions?)>[^<\n]{0,20}<"
-    r"|^[^\S\n]*assistant\s*:",
+    r"|<(?P<role>system|assistant|developer|instructions?)>[^<]{10,500}</(?P=role)>"
+    r"|^[^\S\n]*assistant\s*:"
+    r"|^[^\S\n]*(?:system|developer)\s*:\s*(?:you|always|never|from now on)\b"
+    r"|\b(?:call|load|select|choose|pick|answer with) (?:every|all(?: the| your)?) "
+    r"(?:skill|tool)s?\b"
+    r"|\broute (?:this|it|everything) to \S{1,100} (?:no matter|regardless)\b",
     re.IGNORECASE | re.MULTILINE,
 )
+"""Text that pretends to speak for the system, or tells the router which skills to choose for any
+request. A name of a skill in such a text does not count, unless the request begins with it."""
 
 INSTRUCTED_CONFIDENCE: Final = 0.9
 
@@ -137,6 +149,12 @@ class RetrievalDecision:
         return self.evidence.get("named") is True
 
     @property
+    def refused(self) -> tuple[str, ...]:
+        """The skills that the request says it does not want."""
+        refused = self.evidence.get("refused")
+        return refused if isinstance(refused, tuple) else ()
+
+    @property
     def fits(self) -> float | None:
         """Estimated probability that some skill fits, in (0, 1); None where none was estimated:
         there is no skill, or the request has no word or tries to instruct the router."""
@@ -173,16 +191,30 @@ async def ranked(
 ) -> tuple[Ranking, RetrievalDecision]:
     """The ranking for a request and the decision from it; see ``decide``.
 
-    A follow-up is ranked twice, alone and in its context. What looks like one may begin a new
-    subject, and is then read alone (``_begins_subject``, ``_is_unrelated``). Otherwise the route
-    with the higher confidence is taken. Where neither gives a route, the result in context is
-    taken. Where the request consents to a question of the assistant, what that question offers is
-    ranked in its place, first alone and then in the context. A context that tries to instruct the
-    router is ignored.
+    What the request says it does not want is left out first (``stages/refused.py``). A follow-up is
+    ranked twice, alone and in its context. What looks like one may begin a new subject, and is then
+    read alone (``_begins_subject``, ``_is_unrelated``). Otherwise the route with the higher
+    confidence is taken. Where neither gives a route, the result in context is taken. Where the
+    request consents to a question of the assistant, what that question offers is ranked in its
+    place, first alone and then in the context. A context that tries to instruct the router is
+    ignored.
     """
-    text, among = request.text, request.available
+
+    async def route(part: str, names: Sequence[str] | None) -> RetrievalDecision:
+        found = await index.rank(part, among=names, limit=MAX_CANDIDATES)
+        return decide_from_ranking(part, found, caution=caution)
+
+    asked = Asked(request.text, request.available)
+    if _INSTRUCTS_THE_ROUTER.search(request.text) is None:  # which must not be cut out as refused
+        asked = await asked_for(request.text, request.available, index, route)
+    text, among, refused = asked
     ranking = await index.rank(text, among=among, limit=limit)
     decided = decide_from_ranking(text, ranking, caution=caution)
+    if decided.selected and (parts := clauses_apart(text)):
+        await index.reader.remember(part.text for part in parts)
+        apart = await decided_apart(parts, ranking.named, lambda part: route(part, among))
+        decided = _with_apart(decided, apart)
+    decided = _without(refused, decided)
     if not request.history or not ranking.matches:
         return ranking, decided
     chosen = RequestInContext(text)
@@ -200,7 +232,9 @@ async def ranked(
             )
             if await _is_unrelated(reading, alone, ranking_read.matches[0].name, index):
                 continue
-            read = decide_from_ranking(reading.asked, ranking_read, caution=caution)
+            read = _without(
+                refused, decide_from_ranking(reading.asked, ranking_read, caution=caution)
+            )
             is_surer = bool(reading.question) or read.confidence > alone.confidence
             if not alone.selected or (read.selected and is_surer):
                 ranking, decided, chosen = ranking_read, read, reading
@@ -225,6 +259,27 @@ async def _is_unrelated(
     if not is_whole_question(reading.text):
         return False
     return await index.relation(reading.text, reading.context, best) < RELATED
+
+
+def _without(refused: tuple[str, ...], decided: RetrievalDecision) -> RetrievalDecision:
+    """A decision that was made without some refused skills, and says so."""
+    if not refused:
+        return decided
+    reason = f"{decided.reason}; not wanted: {', '.join(refused)}"
+    return replace(decided, reason=reason, evidence={**decided.evidence, "refused": refused})
+
+
+def _with_apart(decided: RetrievalDecision, apart: Apart) -> RetrievalDecision:
+    """A route, with the skills that single clauses surely ask for (``apart.py``)."""
+    by_clause = tuple(map(str, apart.singles))
+    decided = replace(decided, evidence={**decided.evidence, "by_clause": by_clause})
+    wanted = apart.surely_asked_for(decided.selected)
+    names = tuple(wanted)[: MAX_SELECTED - len(decided.selected)]
+    if names:
+        decided = _with_more(decided, names, wanted[names[-1]])
+    if apart.unanswered(decided.selected):
+        decided = replace(decided, confidence=min(decided.confidence, UNANSWERED))
+    return decided
 
 
 def _begins_subject(text: str, ranking: Ranking, decided: RetrievalDecision) -> bool:
@@ -258,10 +313,12 @@ def decide_from_ranking(
     """Decide from the ranking of a request; see ``decide``."""
     if not ranking.matches:
         return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
-    if _INSTRUCTS_THE_ROUTER.search(request) is not None:
+    if _INSTRUCTS_THE_ROUTER.search(request) is not None and not _begins_with_name(
+        request, ranking.named
+    ):
         reason = "the request tries to instruct the router"
-        return RetrievalDecision(Decision.ABSTAIN, (), INSTRUCTED_CONFIDENCE, reason, {})
-    if ranking.wordless:  # punctuation has a vector, too, and some skill is always nearest to it
+        decided = RetrievalDecision(Decision.ABSTAIN, (), INSTRUCTED_CONFIDENCE, reason, {})
+    elif ranking.wordless:  # punctuation has a vector, too, and some skill is always nearest to it
         decided = RetrievalDecision(Decision.ABSTAIN, (), 1.0, "the request has no word", {})
     elif ranking.named:
         decided = _with_clauses(_of_named(ranking), ranking, caution)
@@ -271,6 +328,14 @@ def decide_from_ranking(
             confidence, reason = 1 - (decided.fits or 0.0), "no skill fits thanks or a greeting"
             decided = RetrievalDecision(Decision.ABSTAIN, (), confidence, reason, decided.evidence)
     return replace(decided, matches=ranking.matches[:MAX_CANDIDATES])
+
+
+def _begins_with_name(request: str, named: Sequence[str]) -> bool:
+    """Whether a request begins with one of some names, marked as "/git"."""
+    first = request.split(maxsplit=1)[:1]
+    return (
+        bool(first) and first[0][:1] == "/" and first[0][1:].casefold() in map(str.casefold, named)
+    )
 
 
 def _of_named(ranking: Ranking) -> RetrievalDecision:
@@ -321,14 +386,28 @@ def _with_clauses(decided: RetrievalDecision, whole: Ranking, caution: float) ->
     names = tuple(others[: MAX_SELECTED - len(decided.selected)])
     if not names:
         return decided
+    return _with_more(decided, names, wanted[names[-1]])
+
+
+def _with_more(
+    decided: RetrievalDecision, names: tuple[str, ...], least: float
+) -> RetrievalDecision:
+    """A route, with further skills for clauses of their own; ``least`` is the confidence in the
+    least sure one."""
+    more = (*_further_skills(decided), *names)
     asks = "one clause asks for" if len(names) == 1 else "clauses ask for"
     return replace(
         decided,
         selected=(*decided.selected, *names),
-        confidence=min(decided.confidence, wanted[names[-1]]),
+        confidence=min(decided.confidence, least),
         reason=f"{decided.reason}; {asks} {' and '.join(names)}",
-        evidence={**decided.evidence, "clauses": names},
+        evidence={**decided.evidence, "clauses": more},
     )
+
+
+def _further_skills(decided: RetrievalDecision) -> tuple[str, ...]:
+    more = decided.evidence.get("clauses")
+    return more if isinstance(more, tuple) else ()
 
 
 def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> RetrievalDecision:

@@ -76,7 +76,9 @@ def verdict_of_weak_llm(
     settings: VectorSettings,
 ) -> RoutingResult:
     """The verdict when the LLM's answer is weak, and retrieval confirms it or not."""
-    chosen = selection.skills
+    chosen = tuple(name for name in selection.skills if name not in retrieved.refused)
+    if chosen != selection.skills:
+        why_weak += f"; the request does not want {' or '.join(retrieved.refused)}"
     suggested = _others(chosen, retrieved.ranked, settings)
     if not chosen:
         # Retrieval may suggest skills, but not overrule the LLM's answer that none fits.
