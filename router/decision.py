@@ -26,9 +26,9 @@ from router.learning.stage_calibrations import CORRECTED
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
+from router.stages.from_ranking import RetrievalDecision
 from router.stages.llm import LLMAnswer
 from router.stages.offer import offer_of
-from router.stages.retrieval import RetrievalDecision
 from router.stages.retrieval import decide as decide_by_retrieval
 from router.stages.validation import DecidedBy
 from router.stages.verdict import (

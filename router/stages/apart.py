@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from router.retrieval.reader import Part, clauses
 
 if TYPE_CHECKING:
-    from router.stages.retrieval import RetrievalDecision
+    from router.stages.from_ranking import RetrievalDecision
 
 SURE: Final = 0.9
 """The least confidence in the skill of a clause, and the least probability that some skill fits."""

@@ -3,7 +3,7 @@
 "do it again" and "and in German?" do not say which skill they need. Such a request is given a
 *context*: the latest turn of the user that has content, also the turn before it if that turn is a
 follow-up itself, and the beginning of the assistant's latest answer. Retrieval ranks the request
-alone and in this context (``stages/retrieval.py``). A request that is no follow-up gets no context:
+alone and in this context (``retrieval.py``). A request that is no follow-up gets no context:
 conversations change their subject, and the earlier turns would then mislead.
 
 Why the assistant's answer: the earlier turn is about something that has been done, and the

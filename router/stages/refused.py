@@ -25,7 +25,7 @@ from router.retrieval.refusals import refusals_in
 from router.text import words
 
 if TYPE_CHECKING:
-    from router.stages.retrieval import RetrievalDecision
+    from router.stages.from_ranking import RetrievalDecision
 
 SURER: Final = 0.1
 """By so much an order not to do something must be surer of a skill than the rest is."""

@@ -30,7 +30,7 @@ from router.result import (
 from router.retrieval.matches import Match
 from router.settings.settings import VectorSettings
 from router.skills.manifest import SkillManifest
-from router.stages.retrieval import MAX_SHOWN_TERMS, RetrievalDecision
+from router.stages.from_ranking import MAX_SHOWN_TERMS, RetrievalDecision
 
 if TYPE_CHECKING:
     from router.learning.learner import CalibratedAnswer

@@ -22,7 +22,8 @@ from router.stages.apart import (
     clauses_apart,
     decided_apart,
 )
-from router.stages.retrieval import RetrievalDecision, decide
+from router.stages.from_ranking import RetrievalDecision
+from router.stages.retrieval import decide
 
 
 @pytest.fixture(scope="module")

@@ -25,17 +25,17 @@ from router.retrieval.vectors import VectorStore
 from router.settings.settings import CAUTIONS, VectorSettings
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
-from router.stages.further import MAX_CANDIDATES, further
-from router.stages.likelihood import Likelihood
-from router.stages.retrieval import (
+from router.stages.from_ranking import (
     CLARIFY_SHARE,
     DEFAULT_CAUTION,
     NAMED_CONFIDENCE,
     OTHER_CLAUSE_SHARE,
     RetrievalDecision,
-    decide,
     decide_from_ranking,
 )
+from router.stages.further import MAX_CANDIDATES, further
+from router.stages.likelihood import Likelihood
+from router.stages.retrieval import decide
 from router.stages.verdict import verdict_of_retrieval
 
 

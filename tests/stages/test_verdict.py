@@ -15,8 +15,8 @@ from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, 
 from router.retrieval.matches import Match
 from router.settings.settings import VectorSettings
 from router.skills.manifest import SkillManifest
+from router.stages.from_ranking import RetrievalDecision
 from router.stages.llm import LLMAnswer
-from router.stages.retrieval import RetrievalDecision
 from router.stages.verdict import (
     MAX_BRIEF_CHARACTERS,
     verdict_of_llm,
