@@ -4,8 +4,9 @@ The providers are asked in fall-back order. One deadline covers all of them: the
 is divided evenly among the providers not yet asked, so that a first one that hangs leaves time for
 the second. A provider that is unavailable is asked again after a pause (exponential back-off with
 full jitter, and at least the pause that the provider itself demands). After an answer that cannot
-be used it is asked once more, with a reminder of the format. After a rejected call it is not asked
-again. A circuit breaker for each provider keeps requests from waiting for one that is down.
+be used it is asked once more, with a reminder of the format. After a rejected call, or an error
+that its protocol does not know, it is not asked again. A circuit breaker for each provider keeps
+requests from waiting for one that is down.
 
 A failure of a provider never raises: the trace says what happened, and the cascade continues. When
 the caller is cancelled, the call under way is cancelled with it.
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from router.concurrency.breaker import BreakerState, CircuitBreaker
-from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
+from router.errors import LLMAnswerError, LLMError, LLMUnavailable
 from router.events import Events, OptionalPart
 from router.llm.calls import guarded_call
 from router.llm.ollama import OllamaModel
@@ -227,15 +228,15 @@ class LLMStage:
                 attempts.note(model, why)
                 retries += 1
                 await self._sleep(pause)
-            except LLMRejected as error:
-                attempts.note(model, _message(error))
-                return None
             except LLMAnswerError as error:
                 attempts.note(model, _message(error))
                 if reminded:
                     return None
                 reminded = True
                 prompt = ask_again(prompt)
+            except LLMError as error:  # rejected, or the model broke its protocol
+                attempts.note(model, _message(error))
+                return None
             else:
                 attempts.note(model, "answered")
                 return selection, completion
