@@ -57,12 +57,14 @@ class Decided(NamedTuple):
     Attributes:
         result: the answer.
         cache_as: who decided it, where it may be cached; else None.
+        for_similar: whether similar requests may be given it, too, where it may be cached.
         audit: set where the local model answered and the LLM shall be asked about the same request
             in the background, to measure how often the local model is wrong.
     """
 
     result: RoutingResult
     cache_as: DecidedBy | None
+    for_similar: bool = True
     audit: EvidenceCheck | None = None
 
 
@@ -119,9 +121,9 @@ class Decider:
             verdict = verdict_of_local_model(request.text, check.answer, settings)
             result = self._result(request, verdict, (*cache_trace, skipped))
             # Not cached: the error bound would not count the errors of repeated answers.
-            return Decided(result, None, check if check.bound.audit else None)
+            return Decided(result, None, audit=check if check.bound.audit else None)
         answer = await self._ask_llm(request, check)
-        chosen, confidence, cache_as = answer.selection, answer.confidence, None
+        chosen, confidence, cache_as, weak = answer.selection, answer.confidence, None, None
         if chosen is None:  # not cached: the LLM will decide when it is back
             verdict = await self._while_llm_is_down(request, check)
         elif (weak := weakness(chosen.skills, confidence, self._skills, settings)) is not None:
@@ -130,12 +132,16 @@ class Decider:
                 verdict = verdict_of_retrieval(request.text, retrieved, settings)
             else:
                 verdict = verdict_of_weak_llm(chosen, confidence, weak, retrieved, settings)
+                if confidence >= settings.confidence_threshold:
+                    # No skill, or a generic one, and sure. A similar request may well need another.
+                    cache_as = DecidedBy.LLM
         else:
             verdict, cache_as = verdict_of_llm(chosen, confidence), DecidedBy.LLM
         entry = answer.trace
         if check is not None:  # say why the local model did not answer
             entry = entry.with_evidence(check.evidence())
-        return Decided(self._result(request, verdict, (*cache_trace, entry)), cache_as)
+        result = self._result(request, verdict, (*cache_trace, entry))
+        return Decided(result, cache_as, for_similar=weak is None)
 
     def _by_name(
         self, request: Request, retrieved: RetrievalDecision, cache_trace: tuple[StageTrace, ...]

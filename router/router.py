@@ -384,7 +384,7 @@ class SemanticRouter(OpenedInBlock):
     async def _decide(
         self, snapshot: Snapshot, prepared: PreparedRequest, cache_trace: tuple[StageTrace, ...]
     ) -> RoutingResult:
-        """Run stages 3 and 4, and store a strong answer in both caches."""
+        """Run stages 3 and 4, and store a sure answer in the caches."""
         from router.decision import Decider
 
         # Requests take turns: all that began in one round of the event loop would otherwise compute
@@ -410,7 +410,7 @@ class SemanticRouter(OpenedInBlock):
                 result,
                 basis,
                 catalog,
-                use_fuzzy=prepared.use_fuzzy,
+                use_fuzzy=prepared.use_fuzzy and decided.for_similar,
             )
         if decided.audit is not None:
             audit = self._audit(decider, prepared, decided.audit)

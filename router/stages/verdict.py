@@ -50,8 +50,8 @@ def weakness(
     skills: Mapping[str, SkillManifest],
     settings: VectorSettings,
 ) -> str | None:
-    """Why an answer is too weak to be cached, and, from an LLM, needs confirmation by retrieval;
-    None when it is strong."""
+    """Why an answer is too weak for similar requests to be given it, and, from an LLM, needs
+    confirmation by retrieval; None when it is strong."""
     if not chosen:
         return "the LLM chose no skill"
     if confidence < settings.confidence_threshold:
