@@ -132,10 +132,11 @@ class Decider:
                 verdict = verdict_of_retrieval(request.text, retrieved, settings)
             else:
                 verdict = verdict_of_weak_llm(chosen, confidence, weak, retrieved, settings)
-                if confidence >= settings.confidence_threshold:
+                if confidence is not None and confidence >= settings.confidence_threshold:
                     # No skill, or a generic one, and sure. A similar request may well need another.
                     cache_as = DecidedBy.LLM
         else:
+            assert confidence is not None  # noqa: S101 - it would be weak
             verdict, cache_as = verdict_of_llm(chosen, confidence), DecidedBy.LLM
         entry = answer.trace
         if check is not None:  # say why the local model did not answer
@@ -204,6 +205,7 @@ class Decider:
         if (
             learner is not None
             and answer.selection is not None
+            and answer.confidence is not None
             and answer.confidence >= settings.vector.confidence_threshold
             and request.available is None
             and not request.history

@@ -226,6 +226,38 @@ async def test_an_llm_that_says_none_is_not_overruled_but_retrieval_may_suggest(
     assert near.confidence == pytest.approx(0.9)
 
 
+UNREADABLE = ["true", '"high"', "NaN", "null", "8"]
+
+
+@pytest.mark.parametrize("stated", UNREADABLE)
+async def test_a_model_that_states_no_confidence_routes_what_retrieval_alone_would_route(
+    tmp_path: Path, openai_server: OpenAIServer, stated: str
+) -> None:
+    openai_server.always = completion(answer("git").replace("0.9", stated))
+    async with shipped_router(tmp_path) as router:
+        alone = await router.route(SQUASH)
+    async with shipped_router(tmp_path, openai_server) as router:
+        result = await router.route(SQUASH)
+        examples = router.learner.status()["examples"]
+    assert summary(result) == summary(alone) == (Decision.ROUTE, ("git",))
+    assert result.confidence == alone.confidence
+    assert result.reasoning == "It is what was asked. (the LLM stated no confidence)"
+    assert result.trace[2].reason == "openai chose git, and states no confidence"
+    assert result.trace[3].reason == "the LLM stated no confidence; retrieval supports git"
+    assert examples.get("llm", 0) == 0  # a label needs a confidence of the LLM's own
+
+
+@pytest.mark.parametrize("stated", ["85", '"85%"'])
+async def test_a_confidence_in_percent_is_as_good_as_a_share(
+    tmp_path: Path, openai_server: OpenAIServer, stated: str
+) -> None:
+    openai_server.always = completion(answer("git").replace("0.9", stated))
+    async with shipped_router(tmp_path, openai_server) as router:
+        result = await router.route(NONSENSE)
+    assert summary(result) == (Decision.ROUTE, ("git",))
+    assert result.confidence == pytest.approx(0.85)
+
+
 # --- answers that cannot be used
 
 UNUSABLE: dict[str, tuple[Reply, str]] = {

@@ -57,13 +57,14 @@ class LLMAnswer:
 
     Attributes:
         selection: what a model chose; None when there is no usable answer.
-        confidence: the raw, uncalibrated confidence in [0, 1]; 0 without an answer.
+        confidence: the raw, uncalibrated confidence in [0, 1]; None without an answer, and where
+            the model stated none that can be read.
         trace: the stage's entry for the result. Its outcome is ANSWERED, FAILED, or SKIPPED when no
             provider was called.
     """
 
     selection: Selection | None
-    confidence: float
+    confidence: float | None
     trace: StageTrace
 
 
@@ -156,7 +157,7 @@ class LLMStage:
                     "model": attempts.last_model.model,
                 }
             elapsed = (self._clock() - began) * 1e6
-            return LLMAnswer(None, 0.0, StageTrace(Stage.LLM, outcome, reason, elapsed, evidence))
+            return LLMAnswer(None, None, StageTrace(Stage.LLM, outcome, reason, elapsed, evidence))
 
         if not skills:
             return ended(Outcome.SKIPPED, "there is no skill to offer")
@@ -262,11 +263,8 @@ def _answer(
     offered: int,
     microseconds: float,
 ) -> LLMAnswer:
-    probability = selection_probability(completion, selection)
-    confidence, source = 0.0, "none"  # a confidence of 0 makes a weak answer, not a failure
-    if probability is not None:
-        confidence, source = probability, "token_probability"
-    elif selection.stated_confidence is not None:  # models overstate it
+    confidence, source = selection_probability(completion, selection), "token_probability"
+    if confidence is None:  # models overstate what they state
         confidence, source = selection.stated_confidence, "stated"
     evidence: dict[str, EvidenceValue] = {
         "attempts": attempts,
@@ -274,9 +272,10 @@ def _answer(
         "provider": model.provider,
         "model": model.model,
         "output_mode": completion.mode.value,
-        "confidence": confidence,
-        "confidence_source": source,
+        "confidence_source": "none" if confidence is None else source,
     }
+    if confidence is not None:
+        evidence["confidence"] = confidence
     if selection.stated_confidence is not None:
         evidence["stated_confidence"] = selection.stated_confidence
     if completion.refused:
@@ -288,16 +287,18 @@ def _answer(
     if completion.output_tokens is not None:
         evidence["output_tokens"] = completion.output_tokens
     chosen = ", ".join(selection.skills)
+    said = f"chose {chosen}" if chosen else "says that no skill fits"
+    unsaid = ", and states no confidence" if confidence is None else ""
     return LLMAnswer(
         selection,
         confidence,
         StageTrace(
             Stage.LLM,
             Outcome.ANSWERED,
-            f"{model.provider} " + (f"chose {chosen}" if chosen else "says that no skill fits"),
+            f"{model.provider} {said}{unsaid}",
             microseconds,
             evidence,
-            tuple(Candidate(name, confidence) for name in selection.skills),
+            tuple(Candidate(name, confidence or 0.0) for name in selection.skills),
         ),
     )
 

@@ -135,13 +135,15 @@ async def test_without_tokens_the_stated_confidence_counts(
     assert answered.confidence == 0.0
 
 
-async def test_a_choice_without_any_confidence_is_kept_and_weak(
+async def test_a_choice_without_any_confidence_is_kept_and_its_confidence_unknown(
     ollama_server: OllamaServer, ollama_model: OllamaModel, stages: Stages
 ) -> None:
     ollama_server.queue(chat(answer(confidence="high")))
     answered = await stages(ollama_model).choose(REQUEST, OFFERED)
     assert answered.trace.outcome is Outcome.ANSWERED
-    assert answered.confidence == 0.0
+    assert answered.confidence is None
+    assert answered.trace.reason == "ollama chose git, and states no confidence"
+    assert "confidence" not in answered.trace.evidence
     assert answered.trace.evidence["confidence_source"] == "none"
     assert answered.trace.evidence["problems"] == ("confidence is not a number but a string",)
 
@@ -250,7 +252,7 @@ async def test_retries_come_to_an_end(
     answered = await stages(openai_model, max_retries=1).choose(REQUEST, OFFERED)
     assert answered.trace.outcome is Outcome.FAILED
     assert answered.selection is None
-    assert answered.confidence == 0.0
+    assert answered.confidence is None
     assert len(openai_server.requests) == 2
 
 
