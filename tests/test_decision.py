@@ -226,6 +226,23 @@ async def test_an_llm_that_says_none_is_not_overruled_but_retrieval_may_suggest(
     assert near.confidence == pytest.approx(0.9)
 
 
+async def test_an_llm_that_is_unsure_that_no_skill_fits_leaves_a_question(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.always = completion(answer("none", confidence=0.05))
+    async with shipped_router(tmp_path, openai_server) as router:
+        near = await router.route(SQUASH)
+        far = await router.route(NONSENSE)
+    assert summary(near) == (Decision.CLARIFY, ())
+    assert near.suggested_skills[0] == "git"
+    assert near.question.startswith("Is it about git")
+    assert near.confidence < 0.05  # neither the LLM nor retrieval believes that none fits
+    assert near.trace[3].reason == (
+        "the LLM chose no skill, with a confidence of 0.05; retrieval would load git"
+    )
+    assert summary(far) == (Decision.ABSTAIN, ())
+
+
 UNREADABLE = ["true", '"high"', "NaN", "null", "8"]
 
 

@@ -6,7 +6,8 @@ the entries of the earlier stages and calibrates the confidence.
 An LLM answer is *weak* when it names no skill, when its confidence is below
 ``confidence_threshold`` or not known, or when it names one generic skill only. Retrieval then
 confirms it, which raises its confidence, or does not. A skill that the LLM did not choose is never
-loaded, only suggested.
+loaded, only suggested: where the LLM is unsure that none fits, and retrieval would load one, the
+user is asked.
 
 A model that states no confidence may be as right as any other. What it says is then worth what
 retrieval says of it: where both agree, the confidence is that of retrieval.
@@ -59,9 +60,11 @@ def weakness(
     confirmation by retrieval; None when it is strong."""
     if confidence is None:
         return f"{_UNSTATED}, and chose no skill" if not chosen else _UNSTATED
+    is_sure = confidence >= settings.confidence_threshold
     if not chosen:
-        return "the LLM chose no skill"
-    if confidence < settings.confidence_threshold:
+        doubt = "" if is_sure else f", with a confidence of {confidence:.2f}"
+        return f"the LLM chose no skill{doubt}"
+    if not is_sure:
         return f"the LLM's confidence is {confidence:.2f}"
     first = chosen[0]
     generic = first in settings.generic_skills or (first in skills and skills[first].generic)
@@ -87,10 +90,15 @@ def verdict_of_weak_llm(
     if chosen != selection.skills:
         why_weak += f"; the request does not want {' or '.join(retrieved.refused)}"
     if confidence is None:
-        return _verdict_of_unstated(
-            replace(selection, skills=chosen), why_weak, retrieved, settings
-        )
-    suggested = _others(chosen, retrieved.ranked, settings)
+        selection = replace(selection, skills=chosen)
+        return _verdict_of_unstated(selection, why_weak, retrieved, settings)
+    suggested = _others(chosen, (*retrieved.selected, *retrieved.ranked), settings)
+    if not chosen and retrieved.selected and confidence < settings.confidence_threshold:
+        reason = f"{why_weak}; {_would_load(retrieved)}"
+        entry = _trace_of_retrieval(retrieved, Outcome.DECLINED, reason)
+        # The mean of what both say of loading none.
+        confidence = (confidence + 1 - retrieved.confidence) / 2
+        return _of_selection(selection, Decision.CLARIFY, (), suggested, confidence, entry)
     if not chosen:
         # Retrieval may suggest skills, but not overrule the LLM's answer that none fits.
         reason = f"{why_weak}; offered: {', '.join(suggested) or 'nothing'}"
@@ -121,7 +129,8 @@ def _verdict_of_unstated(
     selection = replace(selection, reasoning=f"{selection.reasoning} ({_UNSTATED})".strip())
     chosen, confidence = selection.skills, retrieved.confidence
     agreed = tuple(name for name in chosen if name in retrieved.selected)
-    offered = tuple(dict.fromkeys((*chosen, *_others(chosen, retrieved.ranked, settings))))
+    ranked = (*retrieved.selected, *retrieved.ranked)
+    offered = (*chosen, *_others(chosen, ranked, settings))
     if agreed and retrieved.selected[0] in agreed:
         reason = f"{why_weak}; retrieval supports {' and '.join(agreed)}"
         entry = _trace_of_retrieval(retrieved, Outcome.SUPPORTED, reason)
@@ -129,13 +138,17 @@ def _verdict_of_unstated(
         return _of_selection(selection, Decision.ROUTE, agreed, others, confidence, entry)
     if retrieved.selected:
         decision, confidence = Decision.CLARIFY, 1 - confidence / 2
-        reason = f"{why_weak}; retrieval would load {' and '.join(retrieved.selected)}"
+        reason = f"{why_weak}; {_would_load(retrieved)}"
     elif chosen:
         decision, reason = Decision.CLARIFY, f"{why_weak}; retrieval does not support it"
     else:
         decision, reason = Decision.ABSTAIN, f"{why_weak}; retrieval loads none either"
     entry = _trace_of_retrieval(retrieved, Outcome.DECLINED, reason)
     return _of_selection(selection, decision, (), offered, confidence, entry)
+
+
+def _would_load(retrieved: RetrievalDecision) -> str:
+    return f"retrieval would load {' and '.join(retrieved.selected)}"
 
 
 def _of_selection(

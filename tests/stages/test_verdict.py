@@ -96,6 +96,7 @@ UNSURE = local(Decision.CLARIFY)
     ("answer", "why"),
     [
         (choice(), "the LLM chose no skill"),
+        (choice(confidence=0.05), "the LLM chose no skill, with a confidence of 0.05"),
         (choice("git", confidence=0.49), "the LLM's confidence is 0.49"),
         (choice("writer"), "writer alone is a generic choice"),
         (choice("helper"), "helper alone is a generic choice"),
@@ -205,6 +206,24 @@ def test_what_the_llm_declined_is_offered_and_not_loaded() -> None:
         Outcome.DECLINED,
         "none; offered: git, testing, writer",
     )
+
+
+def test_an_unsure_none_becomes_a_question_where_retrieval_would_load_a_skill() -> None:
+    found = local(Decision.ROUTE, "testing", confidence=0.9)
+    verdict, entry = weighed(choice(confidence=0.05), "unsure", found, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (Decision.CLARIFY, ())
+    assert verdict.suggested_skills == ("testing", "git", "writer")
+    assert verdict.confidence == pytest.approx((0.05 + 0.1) / 2)
+    assert entry.outcome is Outcome.DECLINED
+    assert entry.reason == "unsure; retrieval would load testing"
+
+
+@pytest.mark.parametrize("found", [REFUSED, UNSURE])
+def test_an_unsure_none_stays_one_where_retrieval_would_load_none(
+    found: RetrievalDecision,
+) -> None:
+    verdict, _ = weighed(choice(confidence=0.05), "unsure", found, SETTINGS)
+    assert (verdict.decision, verdict.confidence) == (Decision.ABSTAIN, 0.05)
 
 
 def test_what_both_decline_is_refused_and_the_nearest_are_offered() -> None:
