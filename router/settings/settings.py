@@ -189,14 +189,14 @@ class LLMSettings(_Section):
 
 
 class VectorSettings(_Section):
-    """Stage 4, the vector fallback."""
+    """Stage 4, the vector fallback, which also confirms weak answers of an LLM."""
 
     caution: Annotated[Caution, Trust.HIGHER, Measure(least_probability)] = "balanced"
     """How sure retrieval must be before it loads a skill without an LLM: ``bold``, ``balanced``,
     ``careful``, or the least probability, in [0, 1], that the skill is right. More caution routes
     fewer requests, and of those fewer wrongly."""
     confidence_threshold: Annotated[float, Trust.COST] = Field(0.5, ge=0, le=1)
-    """An LLM answer below it is weak, and stage 4 runs."""
+    """An LLM answer below it, or one whose confidence is not known, is weak, and stage 4 runs."""
     confidence_boost: Annotated[float, Trust.COST] = Field(0.15, ge=0, le=1)
     """Lift of a weak answer that retrieval supports."""
     confidence_cap: Annotated[float, Trust.COST] = Field(0.95, ge=0, le=1)
