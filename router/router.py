@@ -600,7 +600,7 @@ class SemanticRouter(OpenedInBlock):
         async def search() -> tuple[Discovered, ...]:
             await self._admission.turn()
             return await discover(
-                query,
+                parsed.text,
                 context=context,
                 available=parsed.available,
                 always_include=included,
@@ -610,7 +610,7 @@ class SemanticRouter(OpenedInBlock):
                 listings=None if installed_only else snapshot.parts.listings,
             )
 
-        key = query, context, parsed.available, included, limit, installed_only, version
+        key = parsed.text, context, parsed.available, included, limit, installed_only, version
         return await self._searches.do(key, search)
 
     async def enrich(

@@ -190,13 +190,15 @@ async def test_a_skill_that_models_may_not_invoke_is_never_chosen(tmp_path: Path
     [
         ({"request": " "}, "request: empty"),
         ({"request": "x" * 20_001}, "request: 20,001 characters"),
-        ({"request": "a\x00b"}, "request: control character U+0000 at position 1"),
+        ({"request": "\x1b[0m"}, "request: empty"),
+        ({"request": "a\ud800"}, "request: not UTF-8, or half a character: U+D800 at position 1"),
         ({"request": 5}, "request: expected a string, not int"),
         ({"request": "a", "available_skills": "git"}, "available skills: expected a list"),
         ({"request": "a", "available_skills": 5}, "available skills: expected a list, not int"),
         ({"request": "a", "available_skills": [["git"]]}, "available skills: every name must be"),
         ({"request": "a", "history": 5}, "history: expected a list, not int"),
-        ({"request": "a", "history": ["b\x1b"]}, "history: control character U+001B"),
+        ({"request": "a", "history": {"role": "user"}}, "history: expected a list of turns"),
+        ({"request": "a", "history": ["b", 5]}, "history.1: a turn is"),
         ({"request": "a", "scope": ""}, "scope: empty"),
     ],
 )

@@ -13,7 +13,7 @@ import httpx
 from router.bounded.replies import RefusedReply, blocking_reply_bounds
 from router.concurrency.loop_thread import ClosedByBlock
 from router.errors import ConfigurationError, InvalidRequest, RouterError
-from router.request import Turn
+from router.request import AnyTurn, kept_turns
 from router.result import RoutingResult
 from router.web.loopback import direct, why_no_client
 
@@ -81,7 +81,7 @@ class RemoteRouter(ClosedByBlock):
         self._client.close()
 
     async def route(
-        self, request: str, *, history: Sequence[Turn | str] = (), **options: Any
+        self, request: str, *, history: Sequence[AnyTurn] = (), **options: Any
     ) -> RoutingResult:
         """What the server decides. Takes what ``SemanticRouter.route`` takes.
 
@@ -89,7 +89,7 @@ class RemoteRouter(ClosedByBlock):
             InvalidRequest: what is asked cannot be sent.
             RouterError: the server cannot be reached, refuses, or answers something else.
         """
-        turns = [turn if isinstance(turn, str) else asdict(turn) for turn in history]
+        turns = [asdict(turn) for turn in kept_turns(history)]
         arguments = {"request": request, "trace": True, "history": turns, **options}
         return await asyncio.to_thread(self._ask, "/v1/route", arguments, RoutingResult.from_dict)
 

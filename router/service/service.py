@@ -21,7 +21,7 @@ from router.concurrency.single_flight import SingleFlight
 from router.errors import ConfigurationError, SourceError, StoreError, UnknownSkill
 from router.llm.protocol import Price
 from router.ranking import RankedSkills, rank
-from router.request import Request, Turn
+from router.request import Request
 from router.result import RoutingResult
 from router.retrieval.index import SkillIndex
 from router.router import SemanticRouter
@@ -40,7 +40,6 @@ from router.service.shapes import (
     Forgotten,
     FoundSkill,
     FoundSkills,
-    History,
     LLMModel,
     LoadArguments,
     LoadedSkill,
@@ -282,7 +281,7 @@ def _request_of(arguments: RouteArguments | RankArguments) -> Request:
     return Request.parse(
         arguments.request,
         available=arguments.available_skills,
-        history=_turns(arguments.history),
+        history=arguments.history,
         scope=arguments.scope,
     )
 
@@ -291,7 +290,7 @@ def _cache_key_arguments(arguments: RouteArguments) -> dict[str, Any]:
     """The arguments of ``route`` that are part of the key of a cached answer, beside the text."""
     return {
         "available_skills": arguments.available_skills,
-        "history": _turns(arguments.history),
+        "history": arguments.history,
         "scope": arguments.scope,
     }
 
@@ -301,13 +300,9 @@ def _constraints(arguments: Constraints) -> dict[str, Any]:
     return {
         "available": arguments.available_skills,
         "always_include": arguments.always_include,
-        "history": _turns(arguments.history),
+        "history": arguments.history,
         "scope": arguments.scope,
     }
-
-
-def _turns(history: History) -> list[Turn]:
-    return [turn for turn in history if turn is not None]
 
 
 def _encoder_name(identity: str) -> str:

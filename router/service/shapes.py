@@ -9,23 +9,24 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainValidator,
+    ValidationError,
     WithJsonSchema,
     model_validator,
 )
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from router.errors import InvalidRequest
+from router.errors import InvalidTurn
 from router.request import (
     MAX_HISTORY_TURNS,
     MAX_LIMIT,
     MAX_REQUEST_CHARACTERS,
     MAX_SCOPE_CHARACTERS,
-    Turn,
-    turn_of,
+    kept_turns,
 )
 from router.result import Decision
 
@@ -67,16 +68,23 @@ class FromAttributes(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-def _read_turn(given: Any) -> Turn | None:
+def _read_history(given: list[Any]) -> list[Any]:
     try:
-        return turn_of(given)
-    except InvalidRequest as error:
-        raise ValueError(str(error)) from None
+        return list(kept_turns(given))
+    except InvalidTurn as error:
+        fault = InitErrorDetails(
+            type=PydanticCustomError("turn", "{reason}", {"reason": error.reason}),
+            loc=(error.position,),
+            input=given[error.position],
+        )
+        # Pydantic puts the place of the history in front of that of the turn.
+        raise ValidationError.from_exception_data("history", [fault]) from None
 
 
 History: TypeAlias = Annotated[
-    list[Annotated[Turn | None, PlainValidator(_read_turn)]],
+    list[Any],
     Field(max_length=MAX_MESSAGES),
+    AfterValidator(_read_history),
     WithJsonSchema(
         {
             "type": "array",
@@ -92,8 +100,8 @@ History: TypeAlias = Annotated[
         }
     ),
 ]
-"""Earlier turns, in every form that ``Request`` takes; None is a message that says nothing. The
-schema names the one form that all models can write."""
+"""Earlier turns, in every form that ``Request`` takes; read, they are the ``Turn`` objects that are
+kept. The schema names the one form that all models can write."""
 
 
 class RouteArguments(Arguments):
