@@ -115,7 +115,7 @@ def verdict_of_weak_llm(
         entry = _trace_of_retrieval(retrieved, Outcome.DECLINED, reason)
     if confidence >= settings.confidence_threshold:
         return _of_selection(selection, Decision.ROUTE, chosen, suggested, confidence, entry)
-    offered = (*chosen, *suggested)
+    offered = _others((), (*chosen, *suggested), settings)
     return _of_selection(selection, Decision.CLARIFY, (), offered, 1 - confidence, entry)
 
 
