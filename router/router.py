@@ -313,10 +313,20 @@ class SemanticRouter(OpenedInBlock):
             Overloaded: ``max_pending`` requests are under way already.
             ForkedProcess: the router was opened before this process was forked.
         """
+
+        def read() -> Request:
+            return Request.parse(request, available=available_skills, history=history, scope=scope)
+
+        return await self._route(read, use_semantic_cache)
+
+    async def _route(
+        self, read: Callable[[], Request], use_semantic_cache: bool = True
+    ) -> RoutingResult:
+        """Answer the request that ``read`` gives once it is the request's turn."""
         began = perf_counter()
         snapshot = self._runtime.ready or await self._runtime.open()
         await self._admission.turn()
-        parsed = Request.parse(request, available=available_skills, history=history, scope=scope)
+        parsed = read()
         prepared = self._prepare(snapshot, parsed, use_semantic_cache)
         answer, cache_trace = await self._caches.answer(prepared)
         if answer is None:
@@ -482,6 +492,7 @@ class SemanticRouter(OpenedInBlock):
         if isinstance(requests, str):
             raise InvalidRequest("requests: expected a list of requests, not one string")
         texts = list(requests)
+        parsed: list[Request] = []
         available = available_skills
         if available is not None:
             available = names_in("available skills", available)  # an iterator is read once only
@@ -489,23 +500,25 @@ class SemanticRouter(OpenedInBlock):
             if number % CHECKED_AT_ONCE == 0:
                 await give_way()
             try:
-                Request.parse(text, available=available, scope=scope)
+                parsed.append(Request.parse(text, available=available, scope=scope))
             except InvalidRequest as error:
                 raise InvalidRequest(f"request {number} of {len(texts)}: {error}") from None
-        slots = asyncio.Semaphore(self.settings.max_concurrency)
+        # More at a time than may be under way would be refused, and the results of all be lost.
+        at_once = min(self.settings.max_concurrency, self.settings.max_pending)
+        slots = asyncio.Semaphore(at_once)
 
-        async def one(text: str) -> RoutingResult:
+        async def one(request: Request) -> RoutingResult:
             async with slots:
-                return await self.route(text, available_skills=available, scope=scope)
+                return await self._route(lambda: request)
 
         snapshot = await self.open()
         results: list[RoutingResult] = []
-        for start in range(0, len(texts), ENCODING_BATCH):
-            batch = texts[start : start + ENCODING_BATCH]
-            await snapshot.index.reader.remember(batch)
+        for start in range(0, len(parsed), ENCODING_BATCH):
+            batch = parsed[start : start + ENCODING_BATCH]
+            await snapshot.index.reader.remember([request.text for request in batch])
             try:
                 async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(one(text)) for text in batch]
+                    tasks = [group.create_task(one(request)) for request in batch]
             except BaseExceptionGroup as errors:
                 raise errors.exceptions[0] from None  # as ``route`` would have raised it
             results.extend(task.result() for task in tasks)

@@ -43,6 +43,7 @@ from router import (
     Stage,
     ToolSource,
 )
+from router.request import Request
 from router.router import CHECKED_AT_ONCE
 from router.stages.answers import LocalAnswers
 
@@ -333,6 +334,32 @@ async def test_no_more_requests_run_at_a_time_than_the_settings_allow(tmp_path: 
     assert model.most_running == 3
     assert model.calls == 10
     assert [result.selected_skills for result in results] == [("git",)] * 10
+
+
+async def test_many_requests_never_overload_the_router_by_themselves(tmp_path: Path) -> None:
+    """Though more of them could run at a time than may be under way."""
+    model = HeldModel(answer("git"))
+    async with router_over(SHIPPED, tmp_path, models=[model], max_pending=5) as router:
+        work = asyncio.create_task(router.route_many([f"request {n}" for n in range(20)]))
+        await until(lambda: model.running == 5)
+        model.release()
+        assert [result.selected_skills for result in await work] == [("git",)] * 20
+
+
+async def test_each_of_many_requests_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, parse = [], Request.parse
+
+    def counted(text: str, **parts: Any) -> Request:
+        read.append(text)
+        return parse(text, **parts)
+
+    monkeypatch.setattr(Request, "parse", counted)
+    async with shipped_router(tmp_path) as router:
+        results = await router.route_many([f"\x1b[1m{SQUASH}", EMAIL], scope="me")
+    assert [result.selected_skills for result in results] == [("git",), ("writer",)]
+    assert read == [f"\x1b[1m{SQUASH}", EMAIL]
 
 
 async def test_a_bad_one_among_many_is_named_and_nothing_is_routed(tmp_path: Path) -> None:
