@@ -140,7 +140,7 @@ def kept_turns(history: Sequence[AnyTurn]) -> tuple[Turn, ...]:
     if isinstance(history, str | Mapping):
         kind = "string" if isinstance(history, str) else "turn"
         raise InvalidRequest(f"history: expected a list of turns, not one {kind}")
-    given = _listed("history", history)
+    given = listed("history", history)
     kept: list[Turn] = []
     left = MAX_HISTORY_CHARACTERS
     for position in range(len(given) - 1, -1, -1):
@@ -204,7 +204,7 @@ def names_in(part: str, given: Iterable[str]) -> list[str]:
     """A list of names as a caller gave it, which no string is; ``part`` is what errors call it."""
     if isinstance(given, str):
         raise InvalidRequest(f"{part}: expected a list of names, not one string")
-    names = _listed(part, given)
+    names = listed(part, given)
     if not all(isinstance(name, str) for name in names):
         raise InvalidRequest(f"{part}: every name must be a string")
     return names
@@ -216,7 +216,8 @@ def check_limit(limit: int) -> None:
         raise InvalidRequest(f"limit: {limit!r}; expected 1 to {MAX_LIMIT:,}")
 
 
-def _listed(part: str, items: Iterable[T]) -> list[T]:
+def listed(part: str, items: Iterable[T]) -> list[T]:
+    """A list as a caller gave it; ``part`` is what errors call it."""
     try:
         return list(items)
     except TypeError:

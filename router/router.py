@@ -20,7 +20,8 @@ from router.concurrency.single_flight import SingleFlight
 from router.concurrency.tasks import give_way
 from router.errors import ConfigurationError, InvalidRequest, StoreError
 from router.events import Events, Routed
-from router.request import AnyTurn, Request, names_in
+from router.given import check_kind, check_part, checked_parts
+from router.request import AnyTurn, Request, listed, names_in
 from router.result import RoutingResult, StageTrace, answer_ids
 from router.runtime import Runtime
 from router.stages.answers import AnswerCache, LocalAnswers, configured_cache
@@ -118,7 +119,7 @@ class SemanticRouter(OpenedInBlock):
 
         Raises:
             ConfigurationError: a setting is malformed, both ``roots`` and ``sources`` are given, or
-                one of them or ``settings`` is something else than it must be.
+                an argument is something else than it must be.
         """
         if roots is not None and sources is not None:
             raise ConfigurationError(
@@ -129,12 +130,27 @@ class SemanticRouter(OpenedInBlock):
 
         if settings is None:
             settings = Settings()
-        elif not isinstance(settings, Settings):
-            raise ConfigurationError(
-                f"settings: expected Settings, not {type(settings).__name__}; "
-                f"from_tools takes tools, and from_skills folders"
+        takes = "; from_tools takes tools, and from_skills folders"
+        check_kind("settings", settings, Settings, way_out=takes)
+        if encoder is not None:
+            from router.retrieval.encoders import Encoder
+
+            check_part("encoder", encoder, Encoder, "; the setting encoder.kind takes a name")
+        if models is not None:
+            from router.llm.protocol import ChatModel
+
+            models = checked_parts(
+                "models", models, ChatModel, "; the setting llm.providers takes names"
             )
+        if cache is not None:
+            check_part("cache", cache, AnswerCache, "; the setting cluster.url takes an address")
+        if observers != ():
+            from router.skills.observers import CatalogObserver
+
+            observers = checked_parts("observers", observers, CatalogObserver)
+        check_kind("use_semantic_cache", use_semantic_cache, bool)
         if enrichment is not None:
+            check_kind("enrichment", enrichment, str, Path)
             settings = settings.model_copy(update={"enrichment": Path(enrichment).expanduser()})
         self.settings = settings
         self.events = Events()
@@ -196,7 +212,7 @@ class SemanticRouter(OpenedInBlock):
         """
         if not folders:
             raise ConfigurationError("from_skills: name at least one folder of skills")
-        return cls(settings, roots=[Path(folder) for folder in folders], **parts)
+        return cls(settings, roots=folders, **parts)
 
     @classmethod
     def from_tools(
@@ -342,7 +358,12 @@ class SemanticRouter(OpenedInBlock):
     def _prepare(
         self, snapshot: Snapshot, parsed: Request, use_semantic_cache: bool
     ) -> PreparedRequest:
-        """The request with its cache context, over the current skills and labels."""
+        """The request with its cache context, over the current skills and labels.
+
+        Raises:
+            InvalidRequest: ``use_semantic_cache`` is no boolean; a text would count as true.
+        """
+        check_kind("use_semantic_cache", use_semantic_cache, bool, error=InvalidRequest)
         learner = snapshot.parts.learner
         return PreparedRequest(
             parsed,
@@ -491,7 +512,7 @@ class SemanticRouter(OpenedInBlock):
         """
         if isinstance(requests, str):
             raise InvalidRequest("requests: expected a list of requests, not one string")
-        texts = list(requests)
+        texts = listed("requests", requests)
         parsed: list[Request] = []
         available = available_skills
         if available is not None:

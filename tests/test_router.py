@@ -201,6 +201,10 @@ async def test_a_skill_that_models_may_not_invoke_is_never_chosen(tmp_path: Path
         ({"request": "a", "history": {"role": "user"}}, "history: expected a list of turns"),
         ({"request": "a", "history": ["b", 5]}, "history.1: a turn is"),
         ({"request": "a", "scope": ""}, "scope: empty"),
+        (
+            {"request": "a", "use_semantic_cache": "no"},
+            "use_semantic_cache: expected bool, not str",
+        ),
     ],
 )
 async def test_a_request_that_cannot_be_routed_is_refused_by_the_name_of_its_part(
@@ -221,6 +225,8 @@ async def test_a_missing_folder_of_skills_is_a_configuration_error(tmp_path: Pat
 def test_a_router_over_no_folder_at_all_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="name at least one folder"):
         SemanticRouter.from_skills()
+    with pytest.raises(ConfigurationError, match="NoneType is neither a folder nor a source"):
+        SemanticRouter.from_skills(None)  # type: ignore[arg-type]  # the point of the test
 
 
 @pytest.mark.parametrize(
@@ -232,7 +238,16 @@ def test_a_router_over_no_folder_at_all_is_a_configuration_error() -> None:
         ({"sources": ToolSource()}, "sources: expected a list, not one ToolSource"),
         ({"roots": "skills"}, "roots: expected a list, not one str"),
         ({"roots": SHIPPED}, "roots: expected a list, not one .*Path"),
+        ({"roots": [None]}, "roots: NoneType is neither a folder nor a source"),
         ({"roots": [SHIPPED], "sources": []}, "roots and sources: give one of them"),
+        ({"models": "gpt"}, "models: expected a list, not one str; the setting llm.providers"),
+        ({"models": ["gpt"]}, "models: str is no ChatModel; it lacks provider, model, complete"),
+        ({"encoder": "minilm"}, "encoder: str is no Encoder; .* the setting encoder.kind"),
+        ({"cache": "redis"}, "cache: str is no AnswerCache; .* the setting cluster.url"),
+        ({"observers": ["x"]}, "observers: str is no CatalogObserver; it lacks name, on_catalog"),
+        ({"observers": 5}, "observers: expected a list, not one int"),
+        ({"enrichment": 5}, "enrichment: expected str or Path, not int"),
+        ({"use_semantic_cache": "no"}, "use_semantic_cache: expected bool, not str"),
     ],
 )
 def test_what_is_given_in_a_wrong_place_is_told_the_right_one(
@@ -371,6 +386,8 @@ async def test_a_bad_one_among_many_is_named_and_nothing_is_routed(tmp_path: Pat
             await router.route_many([SQUASH, " ", EMAIL])
         with pytest.raises(InvalidRequest, match="available skills: expected a list"):
             await router.route_many([SQUASH], available_skills="git")
+        with pytest.raises(InvalidRequest, match="requests: expected a list, not NoneType"):
+            await router.route_many(None)  # type: ignore[arg-type]
         with pytest.raises(InvalidRequest, match="available skills: expected a list, not int"):
             await router.route_many([SQUASH], available_skills=5)  # type: ignore[arg-type]
         assert encoder.batches == []

@@ -26,6 +26,7 @@ from router.adapters.rankers import LocalRanker, Ranker, RemoteRanker
 from router.concurrency.loop_thread import ClosedByBlock
 from router.errors import InvalidRequest
 from router.events import Degraded, Events
+from router.given import check_kind
 from router.request import MAX_REQUEST_CHARACTERS, check_limit, names_in, turn_of
 from router.service.remote import RemoteRouter
 from router.stages.followup import says_nothing
@@ -86,7 +87,8 @@ class ToolSelector(ClosedByBlock):
             InvalidRequest: ``limit``, ``always_include``, ``timeout`` or ``server`` cannot be used.
         """
         check_limit(limit)
-        if not 0 < timeout < math.inf:
+        check_kind("sticky", sticky, bool, error=InvalidRequest)
+        if not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
             raise InvalidRequest(f"timeout: {timeout!r}; expected a number of seconds above 0")
         self._limit = limit
         self._always = tuple(names_in("always_include", always_include))

@@ -13,6 +13,7 @@ import httpx
 from router.bounded.replies import RefusedReply, blocking_reply_bounds
 from router.concurrency.loop_thread import ClosedByBlock
 from router.errors import ConfigurationError, InvalidRequest, RouterError
+from router.given import check_kind
 from router.request import AnyTurn, kept_turns
 from router.result import RoutingResult
 from router.web.loopback import direct, why_no_client
@@ -50,6 +51,9 @@ class RemoteRouter(ClosedByBlock):
             ConfigurationError: the variables of the environment that name proxies and certificates
                 cannot be used.
         """
+        check_kind("server", url, str, error=InvalidRequest)
+        if key is not None:
+            check_kind("server: the key", key, str, error=InvalidRequest)
         try:
             parsed = httpx.URL(url)
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
