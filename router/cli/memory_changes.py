@@ -141,7 +141,9 @@ def edit_memory(
     )
 
 
-@memory_command(scoped=False)
+@memory_command(
+    lambda done: typer.echo(f"deleted {output.plain(done['deleted'])}", err=True), scoped=False
+)
 def delete_memory(
     name: Name,
     layer: HeldBy = None,
@@ -150,9 +152,9 @@ def delete_memory(
 ) -> Work:
     """Forget one memory: a file, or an item stored in exactly this scope."""
 
-    async def delete(memory: Memory, _: Scope) -> None:
+    async def delete(memory: Memory, _: Scope) -> dict[str, str]:
         await memory.delete(name, layer=layer, scope=_stored_scope(memory, whose, layer))
-        typer.echo(f"deleted {output.plain(name)}", err=True)
+        return {"deleted": name}
 
     return delete
 
@@ -202,7 +204,13 @@ def ingest_documents(
     return ingest
 
 
-@memory_command(scoped=False)
+def _show_noted(noted: dict[str, str | None]) -> None:
+    layer = noted["layer"]
+    said = "forgot all feedback" if layer is None else f"noted for {output.plain(layer)}"
+    typer.echo(said, err=True)
+
+
+@memory_command(_show_noted, scoped=False)
 def give_feedback(
     layer: Annotated[
         str | None, typer.Argument(metavar="LAYER", help="The layer that was read.")
@@ -217,15 +225,14 @@ def give_feedback(
 ) -> Work:
     """Say whether a layer helped with a query, so that such queries weigh it accordingly."""
 
-    async def note(memory: Memory, _: Scope) -> None:
+    async def note(memory: Memory, _: Scope) -> dict[str, str | None]:
         if reset:
             await memory.reset_feedback()
-            typer.echo("forgot all feedback", err=True)
-            return
+            return {"layer": None}
         if layer is None or query is None or useful is None:
             raise typer.BadParameter("give LAYER, --query, and --useful or --useless; or --reset")
         await memory.feedback(layer, useful=useful, query=query)
-        typer.echo(f"noted for {output.plain(layer)}", err=True)
+        return {"layer": layer}
 
     return note
 
@@ -247,7 +254,11 @@ def export_memories(
     return export
 
 
-@memory_command(configured=False)
+def _show_imported(done: dict[str, int]) -> None:
+    typer.echo(f"imported {output.counted(done['imported'], 'memory', 'memories')}")
+
+
+@memory_command(_show_imported, configured=False)
 def import_memories(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="JSON Lines.")
@@ -257,9 +268,8 @@ def import_memories(
     # Not splitlines: U+2028 and its like may stand in a line of JSON as they are.
     lines = output.decoded(file.read_bytes(), str(file)).split("\n")
 
-    async def take(memory: Memory, owner: Scope) -> None:
-        imported = await memory.import_lines(lines, owner=owner)
-        typer.echo(f"imported {output.counted(imported, 'memory', 'memories')}")
+    async def take(memory: Memory, owner: Scope) -> dict[str, int]:
+        return {"imported": await memory.import_lines(lines, owner=owner)}
 
     return take
 

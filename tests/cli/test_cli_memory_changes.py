@@ -133,6 +133,10 @@ def test_a_proposal_shows_who_will_see_what_it_changes(
     assert f"  {shown}  " in run("memory", "proposals").stdout
     [proposal] = parsed(run("memory", "proposals", "--json"))
     assert ", ".join(map(" ".join, proposal["scope"].items())) == shown.replace("everybody", "")
+    refused = run("memory", "reject", proposal["id"], "nothing", "--json")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert f"warning: done before that: {proposal['id']}" in refused.stderr
+    assert parsed(run("memory", "proposals", "--json")) == []
 
 
 def test_an_edit_that_names_no_change_is_refused(run: Run) -> None:
@@ -342,6 +346,7 @@ def test_an_export_is_utf_8_in_every_locale_and_a_line_of_it_is_one(
     file = tmp_path / "all.jsonl"
     file.write_bytes(done.stdout.replace(b"\n", b"\r\n"))
     assert memory("import", file).stdout == "imported 1 memory\n"
+    assert parsed(memory("import", file, "--json")) == {"imported": 1}
     assert parsed(memory("get", "odd", "--layer", "semantic", "--json"))["content"] == said
 
 
