@@ -214,8 +214,9 @@ class HeldServer(OpenAIServer):
         self.release = threading.Event()
 
     def next_reply(self) -> Reply:
+        reply = super().next_reply()  # in the order in which the requests came
         self.release.wait()
-        return super().next_reply()
+        return reply
 
     def close(self) -> None:
         self.release.set()
