@@ -23,6 +23,7 @@ from router.retrieval.discover import ListingIndex
 from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_chroma import ChromaCache
 from router.retrieval.encoders import Encoder
+from router.retrieval.guarded_encoder import GuardedEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore, embeddings_folder
 from router.settings.files import warn_once
@@ -146,8 +147,15 @@ def assemble(
         identity=encoder.identity,
         shared=shared_embeddings(settings, encoder),
     )
+    of_requests = GuardedEncoder(encoder, seconds=settings.encoder.timeout_seconds, events=events)
     try:
-        index = SkillIndex.build(registry.catalog, encoder=encoder, store=store, progress=progress)
+        index = SkillIndex.build(
+            registry.catalog,
+            encoder=encoder,
+            store=store,
+            of_requests=of_requests,
+            progress=progress,
+        )
         if index.encoded:
             store.save()  # at once, so that other processes need not encode the same texts
     except BaseException:
@@ -169,7 +177,12 @@ def assemble(
         registry,
         store,
         LLMStage(models, settings=settings.llm, events=events),
-        ListingIndex(settings.listings, encoder=encoder, state_dir=settings.state_dir),
+        ListingIndex(
+            settings.listings,
+            encoder=encoder,
+            of_requests=of_requests,
+            state_dir=settings.state_dir,
+        ),
         None,
         partial(_learner, settings, encoder, events, has_llm=bool(models), peers=peers),
         QueryClassifier(encoder=encoder),

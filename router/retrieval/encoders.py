@@ -29,7 +29,8 @@ REMOTE_BATCH: Final = 128
 """Texts a call to a remote encoder; both APIs take more, but answers grow to megabytes."""
 
 REMOTE_TIMEOUT_SECONDS: Final = 30.0
-"""How long connecting may take, and each piece of an answer."""
+"""How long connecting may take, and each piece of an answer, while skills are encoded. Requests
+have a shorter limit; see ``RemoteEncoder``."""
 MAX_REMOTE_SECONDS: Final = 60.0
 """How long one whole answer may take."""
 MAX_VECTORS_BYTES: Final = 16 * 1024 * 1024
@@ -73,6 +74,16 @@ class Encoder(Protocol):
         ...
 
 
+@runtime_checkable
+class RemoteEncoder(Encoder, Protocol):
+    """An encoder on a server, which may be down. Encoding skills may take minutes, and is tried
+    again; a request has somebody who waits for it."""
+
+    def within(self, seconds: float) -> Encoder:
+        """The same encoder for requests: a call is tried once, and gives up after a time."""
+        ...
+
+
 class HeadEncoder(ABC):
     """What encoders share that are too slow, or read too little, for whole bodies."""
 
@@ -111,24 +122,37 @@ class OpenAIEncoder(HeadEncoder):
 
     static: Final = False
 
-    def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
-        self._name = model
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None,
+        api_key: str | None,
+        seconds: float | None = None,
+    ) -> None:
+        """``seconds`` is set for requests; see ``within``."""
+        self._name, self._base_url, self._key = model, base_url, api_key
         # Local servers need no key, but the SDK refuses to start without one.
         key = api_key or os.environ.get("OPENAI_API_KEY") or "none"
+        address = base_url or os.environ.get("OPENAI_BASE_URL")
         with _settings_of("openai"):
             import openai
 
-            address = base_url or os.environ.get("OPENAI_BASE_URL")
             self._client: openai.OpenAI = openai.OpenAI(
                 base_url=base_url,
                 api_key=key,
-                timeout=REMOTE_TIMEOUT_SECONDS,
-                max_retries=1,
+                timeout=seconds or REMOTE_TIMEOUT_SECONDS,
+                max_retries=1 if seconds is None else 0,
                 http_client=openai.DefaultHttpxClient(
-                    event_hooks=_bounds(), **direct(openai.DefaultHttpxClient, address)
+                    event_hooks=_bounds(seconds), **direct(openai.DefaultHttpxClient, address)
                 ),
             )
         self.identity = f"openai/{self._client.base_url}/{model}"
+
+    def within(self, seconds: float) -> OpenAIEncoder:
+        return OpenAIEncoder(
+            self._name, base_url=self._base_url, api_key=self._key, seconds=seconds
+        )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import openai
@@ -160,19 +184,23 @@ class OllamaEncoder(HeadEncoder):
 
     static: Final = False
 
-    def __init__(self, model: str, *, host: str | None) -> None:
+    def __init__(self, model: str, *, host: str | None, seconds: float | None = None) -> None:
+        """``seconds`` is set for requests; see ``within``."""
         self.identity = f"ollama/{host or 'default'}/{model}"
-        self._name = model
+        self._name, self._host = model, host
         with _settings_of("ollama"):
             import httpx
             import ollama  # reads OLLAMA_HOST
 
             self._client: ollama.Client = ollama.Client(
                 host=host,
-                timeout=REMOTE_TIMEOUT_SECONDS,
-                event_hooks=_bounds(),
+                timeout=seconds or REMOTE_TIMEOUT_SECONDS,
+                event_hooks=_bounds(seconds),
                 **direct(httpx.Client, host or os.environ.get("OLLAMA_HOST", "")),
             )
+
+    def within(self, seconds: float) -> OllamaEncoder:
+        return OllamaEncoder(self._name, host=self._host, seconds=seconds)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import httpx
@@ -200,8 +228,8 @@ def _settings_of(provider: str) -> Iterator[None]:
         raise EncoderError(reason) from error
 
 
-def _bounds() -> dict[str, list[Callable[..., Any]]]:
-    return blocking_reply_bounds(seconds=MAX_REMOTE_SECONDS, max_bytes=MAX_VECTORS_BYTES)
+def _bounds(seconds: float | None) -> dict[str, list[Callable[..., Any]]]:
+    return blocking_reply_bounds(seconds=seconds or MAX_REMOTE_SECONDS, max_bytes=MAX_VECTORS_BYTES)
 
 
 def checked(

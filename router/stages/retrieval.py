@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from router.errors import UnknownSkill
+from router.learning.stage_calibrations import ENCODER_FAULT
 from router.request import Request
 from router.result import Decision, Evidence
 from router.retrieval.index import SkillIndex
@@ -60,6 +61,12 @@ probability that one fits it alone is below ``UNRELATED_FITS``, and its signal `
 recipe?" did, with .98. Over the 22 catalogs of ``benchmarks/trades.py``, everyday tools and the
 shipped skills, plain and enriched, 40 such requests each behind another turn of a catalog were
 routed less often by 45%, and of 150 follow-ups that were routed right one was lost."""
+BY_WORDS_CONFIDENCE: Final = 0.45
+"""The highest confidence in loading nothing while the encoder is down. Words that a skill has are
+as good a sign as ever, and words that none has say little. Over the 22 catalogs of
+``benchmarks/trades.py``, 95% of the routes by words alone are right without examples, and 97% with
+them; where no route is given, loading nothing is right in 28% and 33% of the cases, and of those
+that would abstain in 41% and 46%."""
 NAMED_CONFIDENCE: Final = 0.98
 """The confidence in a skill that the request names outright."""
 
@@ -118,6 +125,12 @@ class RetrievalDecision:
     def names_skills(self) -> bool:
         """Whether the request names the selected skills outright."""
         return self.evidence.get("named") is True
+
+    @property
+    def by_words_alone(self) -> bool:
+        """Whether the request could not be encoded, so that its words alone were compared. Such a
+        decision is given, but not kept: the encoder may soon be back."""
+        return ENCODER_FAULT in self.evidence
 
     @property
     def fits(self) -> float | None:
@@ -226,7 +239,30 @@ def decide_from_ranking(
         if decided.decision is Decision.CLARIFY and is_courtesy(request):
             confidence, reason = 1 - (decided.fits or 0.0), "no skill fits thanks or a greeting"
             decided = RetrievalDecision(Decision.ABSTAIN, (), confidence, reason, decided.evidence)
+    if ranking.fault and not ranking.wordless:
+        return _by_words_alone(decided, ranking)
     return replace(decided, matches=ranking.matches[:MAX_CANDIDATES])
+
+
+def _by_words_alone(decided: RetrievalDecision, ranking: Ranking) -> RetrievalDecision:
+    """The decision where the request could not be encoded: it says so, and is no surer than words
+    allow. Skills that have no word of the request are in no order, and are not suggested."""
+    matches = tuple(
+        match for match in ranking.matches if match.terms or match.name in decided.selected
+    )
+    confidence, reason = decided.confidence, decided.reason
+    if not decided.selected:
+        confidence = min(confidence, BY_WORDS_CONFIDENCE)
+        if not matches:
+            decided = replace(decided, decision=Decision.ABSTAIN)
+            reason = "no skill has a word of the request"
+    return replace(
+        decided,
+        confidence=confidence,
+        reason=f"{reason}; by words alone, because the encoder fails",
+        evidence={**decided.evidence, ENCODER_FAULT: ranking.fault},
+        matches=matches[:MAX_CANDIDATES],
+    )
 
 
 def _of_named(ranking: Ranking) -> RetrievalDecision:
