@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.bounded.replies import RefusedReply, blocking_reply_bounds, refusal_in
-from router.errors import EncoderError
+from router.errors import ConfigurationError, EncoderError
 from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:
@@ -130,17 +130,26 @@ class OpenAIEncoder(HeadEncoder):
         api_key: str | None,
         seconds: float | None = None,
     ) -> None:
-        """``seconds`` is set for requests; see ``within``."""
+        """``seconds`` is set for requests; see ``within``.
+
+        Raises:
+            ConfigurationError: there is neither a key nor the address of a server that needs none.
+            EncoderError: the settings cannot be used.
+        """
         self._name, self._base_url, self._key = model, base_url, api_key
-        # Local servers need no key, but the SDK refuses to start without one.
-        key = api_key or os.environ.get("OPENAI_API_KEY") or "none"
+        key = api_key or os.environ.get("OPENAI_API_KEY")
         address = base_url or os.environ.get("OPENAI_BASE_URL")
+        if not key and not address:
+            raise ConfigurationError(
+                "setting encoder.kind: 'openai' needs a key: set OPENAI_API_KEY, or, for a server "
+                "of your own that needs none, llm.openai.base_url or OPENAI_BASE_URL"
+            )
         with _settings_of("openai"):
             import openai
 
             self._client: openai.OpenAI = openai.OpenAI(
                 base_url=base_url,
-                api_key=key,
+                api_key=key or "none",  # the SDK does not start without one
                 timeout=seconds or REMOTE_TIMEOUT_SECONDS,
                 max_retries=1 if seconds is None else 0,
                 http_client=openai.DefaultHttpxClient(
