@@ -13,9 +13,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from router.bounded.replies import RefusedReply, reply_bounds
+from router.concurrency.tasks import in_thread
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import Completion, OutputMode, Prompt, Token
 from router.web.loopback import direct, why_no_client
@@ -97,9 +99,8 @@ class OllamaModel:
         loop = asyncio.get_running_loop()
         try:
             if self._client is None:
-                # A caller cancelled here leaves a thread that finishes an import, nothing else.
                 # The import itself reads OLLAMA_HOST, and raises when that is malformed.
-                await asyncio.to_thread(importlib.import_module, "ollama")
+                await in_thread(partial(importlib.import_module, "ollama"), leaves=True)
             # Asked again, because a concurrent first call may have connected meanwhile.
             if self._client is None or self._loop is not loop:
                 from ollama import AsyncClient

@@ -21,10 +21,12 @@ import os
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from router.bounded.replies import RefusedReply, refusal_in, reply_bounds
+from router.concurrency.tasks import in_thread
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import MAX_ANSWER_TOKENS, Completion, OutputMode, Prompt, Token
 from router.web.loopback import direct, why_no_client
@@ -108,8 +110,7 @@ class OpenAIModel:
         """The client of the running event loop; connections of another loop are of no use here."""
         loop = asyncio.get_running_loop()
         if self._client is None:
-            # A caller cancelled here leaves a thread that finishes an import, nothing else.
-            await asyncio.to_thread(importlib.import_module, "openai")
+            await in_thread(partial(importlib.import_module, "openai"), leaves=True)
         # Asked again, because a concurrent first call may have connected meanwhile.
         if self._client is None or self._loop is not loop:
             self._client, self._loop = _client(self._base_url, self._api_key), loop

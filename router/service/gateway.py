@@ -6,13 +6,14 @@ passed on as it is, and never followed.
 
 from __future__ import annotations
 
-import asyncio
 import json
+from functools import partial
 from typing import Any, Final
 
 from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
+from router.concurrency.tasks import in_thread
 from router.errors import SourceError, UnknownSkill
 from router.request import MAX_REQUEST_CHARACTERS
 from router.result import Decision
@@ -109,7 +110,9 @@ class ToolGateway:
         """
         tool = self._find((await self._router.open()).catalog, arguments.name)
         schema = tool.definition.input_schema
-        await asyncio.to_thread(check_arguments, tool.name, schema, arguments.arguments)
+        await in_thread(
+            partial(check_arguments, tool.name, schema, arguments.arguments), leaves=True
+        )
         answer = await self._servers.call(
             tool.name, arguments.arguments, timeout_seconds=CALL_SECONDS
         )
