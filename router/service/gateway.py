@@ -29,6 +29,8 @@ from router.tools.servers import McpServers, RemoteTool
 MAX_FOUND: Final = 50
 CALL_SECONDS: Final = 60.0
 """How long a call of a tool may take."""
+GRACE_SECONDS: Final = 1.0
+"""How long the first search waits for further servers once one is up."""
 MAX_RESULT_BYTES: Final = 1 << 20
 """The longest answer of a tool, as JSON."""
 MAX_DESCRIPTION_CHARACTERS: Final = 2_000
@@ -60,6 +62,10 @@ class FoundTool(BaseModel):
 
 class FoundTools(BaseModel):
     tools: list[FoundTool] = Field(description="Best first.")
+    missing: dict[str, str] = Field(
+        description="Servers whose tools are not known, and why. One that has not answered yet may "
+        "have what you need: search again."
+    )
 
 
 class RoutedTools(BaseModel):
@@ -91,7 +97,7 @@ class ToolGateway:
     async def search(self, arguments: SearchToolsArguments) -> FoundTools:
         """The best tools for a need; empty only when there are no tools at all."""
         found = await self._router.rank(arguments.query, limit=arguments.limit)
-        return FoundTools(tools=self._shown(found.names))
+        return FoundTools(tools=self._shown(found.names), missing=self._servers.missing)
 
     async def route(self, arguments: RouteArguments) -> RoutedTools:
         """Which tools a request needs, if any."""
