@@ -22,7 +22,7 @@ from router.retrieval.configured_encoder import build_encoder
 from router.retrieval.discover import ListingIndex
 from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_chroma import ChromaCache
-from router.retrieval.encoders import Encoder
+from router.retrieval.encoders import Encoder, of_requests
 from router.retrieval.guarded_encoder import GuardedEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore, embeddings_folder
@@ -147,13 +147,13 @@ def assemble(
         identity=encoder.identity,
         shared=shared_embeddings(settings, encoder),
     )
-    of_requests = GuardedEncoder(encoder, seconds=settings.encoder.timeout_seconds, events=events)
+    guarded = GuardedEncoder(encoder, seconds=settings.encoder.timeout_seconds, events=events)
     try:
         index = SkillIndex.build(
             registry.catalog,
             encoder=encoder,
             store=store,
-            of_requests=of_requests,
+            of_requests=guarded,
             progress=progress,
         )
         if index.encoded:
@@ -180,7 +180,7 @@ def assemble(
         ListingIndex(
             settings.listings,
             encoder=encoder,
-            of_requests=of_requests,
+            of_requests=guarded,
             state_dir=settings.state_dir,
         ),
         None,
@@ -221,7 +221,7 @@ def _learner(
     return Learner(
         open_evidence(settings, clock=time.time),
         settings.learning,
-        encoder,
+        of_requests(encoder, settings.encoder.timeout_seconds),
         has_llm=has_llm,
         version=DECISION_VERSION,
         events=events,

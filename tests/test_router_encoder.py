@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -145,6 +146,21 @@ async def test_an_llm_that_was_offered_what_words_alone_found_is_not_kept(
         server.fault = None
         await router.route(SQUASH)
         assert (await router.look_up(SQUASH))[0] is not None
+
+
+async def test_closing_waits_no_longer_for_an_encoder_that_hangs_than_a_request_does(
+    tmp_path: Path, server: EmbeddingServer
+) -> None:
+    """The local model was being fitted, whose examples were encoded with the limit of skills: a
+    command that had its answer after 3 s ended after 65 s."""
+    async with asyncio.timeout(30):
+        router = SemanticRouter(settings_of(tmp_path, server, timeout_seconds=2), roots=[SHIPPED])
+        async with router:
+            server.fault = HANG
+            await router.route(SQUASH)
+            learner = (await router.open()).parts.learner
+            assert learner is not None
+            learner.trainer.restart()
 
 
 async def test_skills_that_cannot_be_encoded_are_an_error(

@@ -103,6 +103,8 @@ async def in_thread(
         while not task.done():
             with suppress(asyncio.CancelledError):  # who closes cancels again and again
                 await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # else the event loop complains that nobody has asked for it
         raise
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 REMOTE_BATCH: Final = 128
 """Texts a call to a remote encoder; both APIs take more, but answers grow to megabytes."""
+REQUESTS_BATCH: Final = 16
+"""The same of ``RemoteEncoder.within``, so that a slow server keeps to the time of each call."""
 
 REMOTE_TIMEOUT_SECONDS: Final = 30.0
 """How long connecting may take, and each piece of an answer, while skills are encoded. Requests
@@ -77,11 +79,17 @@ class Encoder(Protocol):
 @runtime_checkable
 class RemoteEncoder(Encoder, Protocol):
     """An encoder on a server, which may be down. Encoding skills may take minutes, and is tried
-    again; a request has somebody who waits for it."""
+    again; for a request somebody waits, and for the labels the closing of the router does."""
 
     def within(self, seconds: float) -> Encoder:
-        """The same encoder for requests: a call is tried once, and gives up after a time."""
+        """The same encoder for requests and labels: each call has few texts, is tried once, and
+        gives up after a time."""
         ...
+
+
+def of_requests(encoder: Encoder, seconds: float) -> Encoder:
+    """The encoder, whose calls give up after a time if it is on a server."""
+    return encoder.within(seconds) if isinstance(encoder, RemoteEncoder) else encoder
 
 
 class HeadEncoder(ABC):
@@ -137,6 +145,7 @@ class OpenAIEncoder(HeadEncoder):
             EncoderError: the settings cannot be used.
         """
         self._name, self._base_url, self._key = model, base_url, api_key
+        self._batch = REMOTE_BATCH if seconds is None else REQUESTS_BATCH
         key = api_key or os.environ.get("OPENAI_API_KEY")
         address = base_url or os.environ.get("OPENAI_BASE_URL")
         if not key and not address:
@@ -168,8 +177,8 @@ class OpenAIEncoder(HeadEncoder):
 
         rows: list[list[float]] = []
         try:
-            for start in range(0, len(texts), REMOTE_BATCH):
-                batch = list(texts[start : start + REMOTE_BATCH])
+            for start in range(0, len(texts), self._batch):
+                batch = list(texts[start : start + self._batch])
                 reply = self._client.embeddings.create(
                     model=self._name, input=batch, encoding_format="float"
                 )
@@ -197,6 +206,7 @@ class OllamaEncoder(HeadEncoder):
         """``seconds`` is set for requests; see ``within``."""
         self.identity = f"ollama/{host or 'default'}/{model}"
         self._name, self._host = model, host
+        self._batch = REMOTE_BATCH if seconds is None else REQUESTS_BATCH
         with _settings_of("ollama"):
             import httpx
             import ollama  # reads OLLAMA_HOST
@@ -217,8 +227,8 @@ class OllamaEncoder(HeadEncoder):
 
         rows: list[Sequence[float]] = []
         try:
-            for start in range(0, len(texts), REMOTE_BATCH):
-                batch = list(texts[start : start + REMOTE_BATCH])
+            for start in range(0, len(texts), self._batch):
+                batch = list(texts[start : start + self._batch])
                 rows.extend(self._client.embed(model=self._name, input=batch).embeddings)
         except (ollama.ResponseError, httpx.HTTPError, ConnectionError, RefusedReply) as error:
             raise EncoderError(f"ollama embeddings: {error}") from error

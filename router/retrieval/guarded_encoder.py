@@ -26,7 +26,7 @@ from router.concurrency.breaker import CircuitBreaker
 from router.concurrency.tasks import in_thread
 from router.errors import EncoderError
 from router.events import Events, OptionalPart
-from router.retrieval.encoders import Encoder, RemoteEncoder
+from router.retrieval.encoders import Encoder, of_requests
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class GuardedEncoder:
         """``seconds`` is the limit for one request; ``events`` are told when the encoder fails and
         when it works again."""
         self.identity, self.static = encoder.identity, encoder.static
-        self._encoder = encoder.within(seconds) if isinstance(encoder, RemoteEncoder) else encoder
+        self._encoder = of_requests(encoder, seconds)
         self._seconds = seconds
         self._part = OptionalPart("encoder", Events() if events is None else events)
         self._breaker = CircuitBreaker(failures=FAILURES, reset_seconds=RESET_SECONDS, clock=clock)

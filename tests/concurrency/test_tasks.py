@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
@@ -47,6 +48,27 @@ async def test_work_in_a_thread_is_waited_for_however_often_it_is_cancelled() ->
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert has_ended.is_set()
+
+
+async def test_a_fault_of_work_that_nobody_wants_any_more_is_not_complained_about() -> None:
+    may_end = threading.Event()
+    complaints: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
+
+    def work() -> None:
+        may_end.wait(WAIT_SECONDS)
+        raise ValueError
+
+    waiting = asyncio.create_task(in_thread(work))
+    await give_way()
+    waiting.cancel()
+    await give_way()
+    may_end.set()
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()
+    del waiting
+    gc.collect()
+    assert complaints == []
 
 
 async def test_who_is_cancelled_need_not_wait_for_work_that_may_be_left_behind() -> None:
