@@ -44,7 +44,8 @@ from router.skills.catalog import Catalog, load_catalog
 from router.skills.discovery import shipped_skills_root
 from router.skills.enrichment import Enrichment
 from router.skills.manifest import SkillManifest
-from router.stages.retrieval import RetrievalDecision, decide
+from router.stages.from_ranking import RetrievalDecision
+from router.stages.retrieval import decide
 
 INTENT_REQUESTS: Final = 1_000
 SEED: Final = 0

@@ -31,6 +31,7 @@ from router.settings.plugins import EMBEDDING_CACHES, is_plugin, load_plugin
 from router.settings.settings import Settings
 from router.skills.catalog import Catalog
 from router.skills.registry import SkillRegistry
+from router.skills.shadow_warnings import warn_of_shadowed
 from router.skills.sources import SkillSource
 from router.stages.llm import LLMStage, models_from_settings
 from router.stages.validation import digest_of
@@ -134,6 +135,7 @@ def assemble(
         if sources is not None:
             where += " if it is given their folders, and in code router.catalog.left_out"
         _log.warning("%d more skills, tools or folders are left out: %s", more, where)
+    warn_of_shadowed(registry.catalog)
     names = registry.catalog.skills
     for name in settings.pinned_skills:
         close = () if name in names else UnknownSkill.among(name, names).suggestions

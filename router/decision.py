@@ -2,7 +2,9 @@
 
 * A person's correction of this very request is the answer, before anything else.
 * A skill that the request addresses by its name ("/git", "the git skill") is loaded; neither the
-  LLM nor the local model is asked. Skills that it refuses by name are offered to neither.
+  LLM nor the local model is asked. Skills that it refuses by name are offered to neither. Those
+  that it refuses in other words ("but don't send it") are refused to all but an LLM that is sure:
+  the local model, which reads words as retrieval does, leaves such a request to retrieval.
 * With an LLM, the local model (which is fitted to the labels) comes next. It answers where the risk
   of its answer is within the error bound. Otherwise the LLM is asked once, and its answer becomes a
   label for later requests. Retrieval runs only when that answer is weak or missing.
@@ -24,9 +26,9 @@ from router.learning.stage_calibrations import CORRECTED
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
+from router.stages.from_ranking import RetrievalDecision
 from router.stages.llm import LLMAnswer
 from router.stages.offer import offer_of
-from router.stages.retrieval import RetrievalDecision
 from router.stages.retrieval import decide as decide_by_retrieval
 from router.stages.validation import DecidedBy
 from router.stages.verdict import (
@@ -55,12 +57,14 @@ class Decided(NamedTuple):
     Attributes:
         result: the answer.
         cache_as: who decided it, where it may be cached; else None.
+        for_similar: whether similar requests may be given it, too, where it may be cached.
         audit: set where the local model answered and the LLM shall be asked about the same request
             in the background, to measure how often the local model is wrong.
     """
 
     result: RoutingResult
     cache_as: DecidedBy | None
+    for_similar: bool = True
     audit: EvidenceCheck | None = None
 
 
@@ -117,9 +121,9 @@ class Decider:
             verdict = verdict_of_local_model(request.text, check.answer, settings)
             result = self._result(request, verdict, (*cache_trace, skipped))
             # Not cached: the error bound would not count the errors of repeated answers.
-            return Decided(result, None, check if check.bound.audit else None)
+            return Decided(result, None, audit=check if check.bound.audit else None)
         answer, may_be_cached = await self._ask_llm(request, check)
-        chosen, confidence, cache_as = answer.selection, answer.confidence, None
+        chosen, confidence, cache_as, weak = answer.selection, answer.confidence, None, None
         if chosen is None:  # not cached: the LLM will decide when it is back
             verdict = await self._while_llm_is_down(request, check)
         elif (weak := weakness(chosen.skills, confidence, self._skills, settings)) is not None:
@@ -128,13 +132,18 @@ class Decider:
                 verdict = verdict_of_retrieval(request.text, retrieved, settings)
             else:
                 verdict = verdict_of_weak_llm(chosen, confidence, weak, retrieved, settings)
+                if confidence is not None and confidence >= settings.confidence_threshold:
+                    # No skill, or a generic one, and sure. A similar request may well need another.
+                    cache_as = DecidedBy.LLM
+            may_be_cached = may_be_cached and not retrieved.by_words_alone
         else:
-            verdict = verdict_of_llm(chosen, confidence)
-            cache_as = DecidedBy.LLM if may_be_cached else None
+            assert confidence is not None  # noqa: S101 - it would be weak
+            verdict, cache_as = verdict_of_llm(chosen, confidence), DecidedBy.LLM
         entry = answer.trace
         if check is not None:  # say why the local model did not answer
             entry = entry.with_evidence(check.evidence())
-        return Decided(self._result(request, verdict, (*cache_trace, entry)), cache_as)
+        result = self._result(request, verdict, (*cache_trace, entry))
+        return Decided(result, cache_as if may_be_cached else None, for_similar=weak is None)
 
     def _by_name(
         self, request: Request, retrieved: RetrievalDecision, cache_trace: tuple[StageTrace, ...]
@@ -204,6 +213,7 @@ class Decider:
         if (
             learner is not None
             and answer.selection is not None
+            and answer.confidence is not None
             and answer.confidence >= settings.vector.confidence_threshold
             and request.available is None
             and not request.history
@@ -224,7 +234,7 @@ class Decider:
         whichever has the higher confidence."""
         settings = self._settings.vector
         retrieved = await self._retrieve(request)
-        local = None if check is None else check.answer
+        local = None if check is None or retrieved.refused else check.answer
         if local is not None and local.confidence >= max(retrieved.confidence, LIKELY):
             return verdict_of_local_model(request.text, local, settings)
         return verdict_of_retrieval(request.text, retrieved, settings)
@@ -248,7 +258,7 @@ class Decider:
         if (
             learner is not None
             and self._local_model_may_answer
-            and not retrieved.names_skills
+            and not (retrieved.names_skills or retrieved.refused)
             and (fits := retrieved.fits) is not None
         ):
             scores = {match.name: match.score for match in retrieved.matches}

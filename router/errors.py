@@ -3,6 +3,7 @@
     RouterError
     ├── ConfigurationError      a setting is unknown, malformed or contradicts another
     ├── InvalidRequest          a request (or its history, scope, skills) cannot be routed
+    │   ├── InvalidTurn         a turn of its history is of no known form
     │   └── UnknownAnswer       feedback was given on an answer that is not remembered
     ├── ManifestError           a SKILL.md cannot be loaded: path, line, reason
     ├── SourceError             a skill or tool that a program gives cannot be used
@@ -51,6 +52,20 @@ class ConfigurationError(RouterError):
 
 class InvalidRequest(RouterError, ValueError):
     """A request, its history, its scope or its list of skills cannot be routed."""
+
+
+class InvalidTurn(InvalidRequest):
+    """A turn of a request's history is of no known form.
+
+    Attributes:
+        position: which one; 0 is the oldest.
+        reason: what a turn is, in a sentence.
+    """
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"history.{position}: {reason}")
+        self.position = position
+        self.reason = reason
 
 
 class UnknownAnswer(InvalidRequest):

@@ -1,5 +1,5 @@
-"""Numbers: those from outside, where JSON has any size, NaN and infinities; and probabilities, with
-how sure a measured one is."""
+"""Numbers: those from outside, where JSON has any size, NaN and infinities; sums of dollars as they
+are shown; and probabilities, with how sure a measured one is."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ def finite(value: object) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
+
+
+def dollars(amount: float) -> str:
+    """A sum as it is shown, with two decimals, or with two significant digits if it is below ten
+    cents: a call of an LLM costs parts of a cent."""
+    digits = 2
+    if 0 < amount < 0.1:
+        digits = 1 - math.floor(math.log10(amount))
+    return f"{amount:,.{digits}f} dollars"
 
 
 def logistic(log_odds: float) -> float:

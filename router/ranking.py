@@ -17,8 +17,9 @@ from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match
 from router.skills.catalog import Catalog
 from router.skills.manifest import SkillManifest
+from router.stages.from_ranking import DEFAULT_CAUTION
 from router.stages.further import MAX_CANDIDATES
-from router.stages.retrieval import DEFAULT_CAUTION, ranked
+from router.stages.retrieval import ranked
 
 
 @dataclass(frozen=True, slots=True)

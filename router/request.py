@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
-from router.errors import InvalidRequest
+from router.errors import InvalidRequest, InvalidTurn
 
 T = TypeVar("T")
 
 MAX_REQUEST_CHARACTERS: Final = 20_000
 MAX_HISTORY_TURNS: Final = 100
 MAX_HISTORY_CHARACTERS: Final = 100_000
-"""What is kept of a history: the newest turns. An agent's conversation grows without end."""
+"""What is kept of a history: the newest turns, and of one that is too long its beginning. The
+conversation of an agent grows without end."""
 MAX_SCOPE_CHARACTERS: Final = 200
 MAX_LIMIT: Final = 1_000
 """How many skills a ranking may be asked for."""
@@ -80,7 +81,7 @@ class Request:
     """What one call of ``route`` asks.
 
     Attributes:
-        text: the request as given, 1 to 20,000 characters, no control characters but white space.
+        text: the request as a person sees it (see ``visible``), 1 to 20,000 characters.
         available: names of the skills that may be chosen, sorted; None means all installed ones.
         history: earlier turns, oldest first; of a long conversation the newest.
         scope: whose request it is (a tenant, user or session); answers never cross scopes.
@@ -105,22 +106,21 @@ class Request:
         """Check what a caller gave and freeze it. See ``AnyTurn`` for what ``history`` may hold."""
         if available is None and not history and scope is None and isinstance(text, str):
             return _parse_text(text)
-        check_text("request", text, MAX_REQUEST_CHARACTERS)
+        text = read_text("request", text)
         names = None
         if available is not None:
             names = _ordered(tuple(names_in("available skills", available)))
         if scope is not None:
             check_text("scope", scope, MAX_SCOPE_CHARACTERS)
         group = available.label if isinstance(available, Group) else None
-        return cls(text, names, _parse_history(history) if history else (), scope, group)
+        return cls(text, names, kept_turns(history) if history else (), scope, group)
 
 
 @lru_cache(maxsize=1024)
 def _parse_text(text: str) -> Request:
     """A request of text alone. Remembered, because callers ask the same again and again, and then
     checking would take longer than the cache that answers."""
-    check_text("request", text, MAX_REQUEST_CHARACTERS)
-    return Request(text)
+    return Request(read_text("request", text))
 
 
 @lru_cache(maxsize=8)
@@ -130,49 +130,59 @@ def _ordered(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(set(names)))
 
 
-def _parse_history(history: Sequence[AnyTurn]) -> tuple[Turn, ...]:
-    if isinstance(history, str):
-        raise InvalidRequest("history: expected a list of turns, not one string")
-    given = _listed("history", history)
-    turns = tuple(turn for turn in map(turn_of, given) if turn is not None)
-    first, left = len(turns), MAX_HISTORY_CHARACTERS
-    for turn in reversed(turns[-MAX_HISTORY_TURNS:]):
-        left -= len(turn.text)
-        if left < 0:
+def kept_turns(history: Sequence[AnyTurn]) -> tuple[Turn, ...]:
+    """What is kept of a history, oldest first: see ``MAX_HISTORY_CHARACTERS``. Only that is
+    checked, so that nothing in a long conversation can spoil it for ever.
+
+    Raises:
+        InvalidRequest: this is no list, or one of the newest turns is of no known form.
+    """
+    if isinstance(history, str | Mapping):
+        kind = "string" if isinstance(history, str) else "turn"
+        raise InvalidRequest(f"history: expected a list of turns, not one {kind}")
+    given = listed("history", history)
+    kept: list[Turn] = []
+    left = MAX_HISTORY_CHARACTERS
+    for position in range(len(given) - 1, -1, -1):
+        if len(kept) == MAX_HISTORY_TURNS or left == 0:
             break
-        first -= 1
-    return turns[first:]
+        try:
+            turn = turn_of(given[position])
+        except InvalidRequest as error:
+            raise InvalidTurn(position, str(error)) from None
+        if turn is not None:
+            kept.append(Turn(turn.role, turn.text[:left]))
+            left -= len(kept[-1].text)
+    return tuple(reversed(kept))
 
 
 def turn_of(given: AnyTurn) -> Turn | None:
     """A turn of the conversation; None for a message that says nothing in it: of another role, or
     without a text, such as the call of a tool."""
-    if not isinstance(given, Turn | str | Mapping):
+    if isinstance(given, str):
+        given = Turn("user", given)
+    elif not isinstance(given, Turn | Mapping):
         names = [name for name in ("role", "type", "content") if hasattr(given, name)]
         given = {name: getattr(given, name) for name in names}
-    turn: object = given
-    if isinstance(given, str):
-        turn = Turn("user", given)
-    elif isinstance(given, Mapping):
+    role: object
+    said: object
+    if isinstance(given, Turn):
+        role, said = given.role, given.text
+    else:
         kind = str(given.get("type"))
         role = given.get("role", _LANGCHAIN_ROLES.get(kind))
         if role is None and kind in _SILENT_ITEMS:
             return None
-        if isinstance(role, str):
-            if role in _SILENT_ROLES:
-                return None
-            said = _said(given["content"] if "content" in given else given.get("text", ...))
-            if said is not None:
-                if not said.strip():
-                    return None
-                turn = Turn(role, said)
-    if not isinstance(turn, Turn) or turn.role not in ("user", "assistant"):
+        if isinstance(role, str) and role in _SILENT_ROLES:
+            return None
+        said = _said(given["content"] if "content" in given else given.get("text", ...))
+    if role not in ("user", "assistant") or not isinstance(said, str):
         raise InvalidRequest(
-            "history: a turn is a string, Turn('user' | 'assistant', text), or a message such as "
+            "a turn is a string, Turn('user' | 'assistant', text), or a message such as "
             '{"role": "user", "content": "..."}'
         )
-    check_text("history", turn.text, MAX_HISTORY_CHARACTERS)
-    return turn
+    text = CONTROL.sub("\ufffd", visible(said[:MAX_HISTORY_CHARACTERS]))
+    return Turn(str(role), text) if text.strip() else None
 
 
 def _said(content: object) -> str | None:
@@ -194,7 +204,7 @@ def names_in(part: str, given: Iterable[str]) -> list[str]:
     """A list of names as a caller gave it, which no string is; ``part`` is what errors call it."""
     if isinstance(given, str):
         raise InvalidRequest(f"{part}: expected a list of names, not one string")
-    names = _listed(part, given)
+    names = listed(part, given)
     if not all(isinstance(name, str) for name in names):
         raise InvalidRequest(f"{part}: every name must be a string")
     return names
@@ -206,7 +216,8 @@ def check_limit(limit: int) -> None:
         raise InvalidRequest(f"limit: {limit!r}; expected 1 to {MAX_LIMIT:,}")
 
 
-def _listed(part: str, items: Iterable[T]) -> list[T]:
+def listed(part: str, items: Iterable[T]) -> list[T]:
+    """A list as a caller gave it; ``part`` is what errors call it."""
     try:
         return list(items)
     except TypeError:
@@ -216,6 +227,33 @@ def _listed(part: str, items: Iterable[T]) -> list[T]:
 
 CONTROL: Final = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters but white space, and lone surrogates, which no file and no provider takes."""
+_UNSEEN: Final = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, movements of the cursor
+    "|(?:\x1b[]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\7\x1b\x9c]*(?:\7|\x1b\\\\|\x9c)"  # titles, links
+    "|\x1b[#%(-/]?[0-_]"  # sets of characters, and short ones
+    "|[\0-\x08\x0e-\x1f\x7f-\x9f]"
+)
+"""What a terminal obeys in place of showing it: ANSI escape sequences (ECMA-48), and the other
+control characters but white space."""
+
+
+def visible(text: str) -> str:
+    """The text as a person sees it who pastes it from a terminal: without escape sequences and
+    control characters."""
+    return _UNSEEN.sub("", text)
+
+
+def read_text(part: str, text: str) -> str:
+    """The text of a request, which people paste from terminals: see ``visible``. ``part`` is what
+    errors call it.
+
+    Raises:
+        InvalidRequest: it is no string, says nothing, is too long, or holds half a character.
+    """
+    if isinstance(text, str) and len(text) <= MAX_REQUEST_CHARACTERS:
+        text = visible(text)
+    check_text(part, text, MAX_REQUEST_CHARACTERS)
+    return text
 
 
 def check_text(part: str, text: object, limit: int) -> None:

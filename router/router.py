@@ -21,7 +21,8 @@ from router.concurrency.single_flight import SingleFlight
 from router.concurrency.tasks import give_way
 from router.errors import ConfigurationError, EncoderError, InvalidRequest, StoreError
 from router.events import Events, Routed
-from router.request import AnyTurn, Request, names_in
+from router.given import check_kind, check_part, checked_parts
+from router.request import AnyTurn, Request, listed, names_in
 from router.result import RoutingResult, StageTrace, answer_ids
 from router.runtime import Runtime
 from router.stages.answers import AnswerCache, LocalAnswers, configured_cache
@@ -119,7 +120,7 @@ class SemanticRouter(OpenedInBlock):
 
         Raises:
             ConfigurationError: a setting is malformed, both ``roots`` and ``sources`` are given, or
-                one of them or ``settings`` is something else than it must be.
+                an argument is something else than it must be.
         """
         if roots is not None and sources is not None:
             raise ConfigurationError(
@@ -130,12 +131,27 @@ class SemanticRouter(OpenedInBlock):
 
         if settings is None:
             settings = Settings()
-        elif not isinstance(settings, Settings):
-            raise ConfigurationError(
-                f"settings: expected Settings, not {type(settings).__name__}; "
-                f"from_tools takes tools, and from_skills folders"
+        takes = "; from_tools takes tools, and from_skills folders"
+        check_kind("settings", settings, Settings, way_out=takes)
+        if encoder is not None:
+            from router.retrieval.encoders import Encoder
+
+            check_part("encoder", encoder, Encoder, "; the setting encoder.kind takes a name")
+        if models is not None:
+            from router.llm.protocol import ChatModel
+
+            models = checked_parts(
+                "models", models, ChatModel, "; the setting llm.providers takes names"
             )
+        if cache is not None:
+            check_part("cache", cache, AnswerCache, "; the setting cluster.url takes an address")
+        if observers != ():
+            from router.skills.observers import CatalogObserver
+
+            observers = checked_parts("observers", observers, CatalogObserver)
+        check_kind("use_semantic_cache", use_semantic_cache, bool)
         if enrichment is not None:
+            check_kind("enrichment", enrichment, str, Path)
             settings = settings.model_copy(update={"enrichment": Path(enrichment).expanduser()})
         self.settings = settings
         self.events = Events()
@@ -197,7 +213,7 @@ class SemanticRouter(OpenedInBlock):
         """
         if not folders:
             raise ConfigurationError("from_skills: name at least one folder of skills")
-        return cls(settings, roots=[Path(folder) for folder in folders], **parts)
+        return cls(settings, roots=folders, **parts)
 
     @classmethod
     def from_tools(
@@ -314,10 +330,20 @@ class SemanticRouter(OpenedInBlock):
             Overloaded: ``max_pending`` requests are under way already.
             ForkedProcess: the router was opened before this process was forked.
         """
+
+        def read() -> Request:
+            return Request.parse(request, available=available_skills, history=history, scope=scope)
+
+        return await self._route(read, use_semantic_cache)
+
+    async def _route(
+        self, read: Callable[[], Request], use_semantic_cache: bool = True
+    ) -> RoutingResult:
+        """Answer the request that ``read`` gives once it is the request's turn."""
         began = perf_counter()
         snapshot = self._runtime.ready or await self._runtime.open()
         await self._admission.turn()
-        parsed = Request.parse(request, available=available_skills, history=history, scope=scope)
+        parsed = read()
         prepared = self._prepare(snapshot, parsed, use_semantic_cache)
         answer, cache_trace = await self._caches.answer(prepared)
         if answer is None:
@@ -333,7 +359,12 @@ class SemanticRouter(OpenedInBlock):
     def _prepare(
         self, snapshot: Snapshot, parsed: Request, use_semantic_cache: bool
     ) -> PreparedRequest:
-        """The request with its cache context, over the current skills and labels."""
+        """The request with its cache context, over the current skills and labels.
+
+        Raises:
+            InvalidRequest: ``use_semantic_cache`` is no boolean; a text would count as true.
+        """
+        check_kind("use_semantic_cache", use_semantic_cache, bool, error=InvalidRequest)
         learner = snapshot.parts.learner
         return PreparedRequest(
             parsed,
@@ -385,7 +416,7 @@ class SemanticRouter(OpenedInBlock):
     async def _decide(
         self, snapshot: Snapshot, prepared: PreparedRequest, cache_trace: tuple[StageTrace, ...]
     ) -> RoutingResult:
-        """Run stages 3 and 4, and store a strong answer in both caches."""
+        """Run stages 3 and 4, and store a sure answer in the caches."""
         from router.decision import Decider
 
         # Requests take turns: all that began in one round of the event loop would otherwise compute
@@ -411,7 +442,7 @@ class SemanticRouter(OpenedInBlock):
                 result,
                 basis,
                 catalog,
-                use_fuzzy=prepared.use_fuzzy,
+                use_fuzzy=prepared.use_fuzzy and decided.for_similar,
             )
         if decided.audit is not None:
             audit = self._audit(decider, prepared, decided.audit)
@@ -482,7 +513,8 @@ class SemanticRouter(OpenedInBlock):
         """
         if isinstance(requests, str):
             raise InvalidRequest("requests: expected a list of requests, not one string")
-        texts = list(requests)
+        texts = listed("requests", requests)
+        parsed: list[Request] = []
         available = available_skills
         if available is not None:
             available = names_in("available skills", available)  # an iterator is read once only
@@ -490,24 +522,26 @@ class SemanticRouter(OpenedInBlock):
             if number % CHECKED_AT_ONCE == 0:
                 await give_way()
             try:
-                Request.parse(text, available=available, scope=scope)
+                parsed.append(Request.parse(text, available=available, scope=scope))
             except InvalidRequest as error:
                 raise InvalidRequest(f"request {number} of {len(texts)}: {error}") from None
-        slots = asyncio.Semaphore(self.settings.max_concurrency)
+        # More at a time than may be under way would be refused, and the results of all be lost.
+        at_once = min(self.settings.max_concurrency, self.settings.max_pending)
+        slots = asyncio.Semaphore(at_once)
 
-        async def one(text: str) -> RoutingResult:
+        async def one(request: Request) -> RoutingResult:
             async with slots:
-                return await self.route(text, available_skills=available, scope=scope)
+                return await self._route(lambda: request)
 
         snapshot = await self.open()
         results: list[RoutingResult] = []
-        for start in range(0, len(texts), ENCODING_BATCH):
-            batch = texts[start : start + ENCODING_BATCH]
+        for start in range(0, len(parsed), ENCODING_BATCH):
+            batch = parsed[start : start + ENCODING_BATCH]
             with suppress(EncoderError):  # each is then encoded by itself, or read without
-                await snapshot.index.reader.remember(batch)
+                await snapshot.index.reader.remember([request.text for request in batch])
             try:
                 async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(one(text)) for text in batch]
+                    tasks = [group.create_task(one(request)) for request in batch]
             except BaseExceptionGroup as errors:
                 raise errors.exceptions[0] from None  # as ``route`` would have raised it
             results.extend(task.result() for task in tasks)
@@ -603,7 +637,7 @@ class SemanticRouter(OpenedInBlock):
         async def search() -> tuple[Discovered, ...]:
             await self._admission.turn()
             return await discover(
-                query,
+                parsed.text,
                 context=context,
                 available=parsed.available,
                 always_include=included,
@@ -613,7 +647,7 @@ class SemanticRouter(OpenedInBlock):
                 listings=None if installed_only else snapshot.parts.listings,
             )
 
-        key = query, context, parsed.available, included, limit, installed_only, version
+        key = parsed.text, context, parsed.available, included, limit, installed_only, version
         return await self._searches.do(key, search)
 
     async def enrich(
@@ -622,6 +656,7 @@ class SemanticRouter(OpenedInBlock):
         *,
         price: Price | None = None,
         max_cost: float | None = None,
+        concurrency: int = 4,
         progress: Callable[[int, int], None] | None = None,
     ) -> EnrichmentReport:
         """Have the first LLM write requests for skills that have none, or have changed since, and
@@ -634,11 +669,12 @@ class SemanticRouter(OpenedInBlock):
             skills: names of skills to ask about; None means all that need it.
             price: what the model costs.
             max_cost: dollars that this may cost, at least 0; needs ``price``.
+            concurrency: questions under way at the same time, at least 1.
             progress: called with (done, total).
 
         Raises:
-            ConfigurationError: no LLM is configured, a skill has no place to be written to, or
-                there is a budget and no price.
+            ConfigurationError: no LLM is configured, a skill has no place to be written to,
+                there is a budget and no price, or ``concurrency`` is below 1.
             UnknownSkill: there is no skill of one of the names.
             StoreError: a file cannot be written, or another run is writing.
         """
@@ -650,12 +686,15 @@ class SemanticRouter(OpenedInBlock):
             raise ConfigurationError("enrich: no LLM is configured")
         if max_cost is not None and price is None:
             raise ConfigurationError("enrich: max_cost needs the price of the model")
+        if concurrency < 1:
+            raise ConfigurationError("enrich: concurrency must be at least 1")
         asker = Asker(
             self.models[0],
             catalog,
             file=self.settings.enrichment,
             price=price,
             max_cost=max_cost,
+            concurrency=concurrency,
             progress=progress,
             events=self.events,
         )

@@ -219,6 +219,8 @@ class Runtime:
 
     async def _apply(self, change: CatalogChange) -> None:
         """Build the next snapshot in a thread, then exchange the current one for it."""
+        from router.skills.shadow_warnings import warn_of_shadowed
+
         began = perf_counter()
         before = self.current
 
@@ -231,6 +233,7 @@ class Runtime:
         self.snapshot = after = replace(after, parts=self.current.parts)
         if after.parts.learner is not None:
             after.parts.learner.catalog_changed(change)
+        warn_of_shadowed(change.after, change.before)
         if self._events.listening:
             self._events.emit(Reloaded(change, perf_counter() - began))
 

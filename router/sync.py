@@ -1,7 +1,8 @@
 """The router without ``await``: for scripts, and for notebooks, whose loop is already running.
 
 A router belongs to one event loop, so this one runs in a loop of its own, in a thread of its own.
-Every method is derived from the asynchronous one: same arguments, same result, same errors.
+Every method is derived from the asynchronous one: same arguments, same result, same errors. The
+caches are the router's own, which any thread may use.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from router.llm.protocol import ChatModel
     from router.settings.settings import Settings
     from router.skills.catalog import Catalog
+    from router.stages.exact import ExactCache
+    from router.stages.fuzzy import FuzzyCache
+    from router.stages.validation import KeptAnswer
     from router.sync_parts import SyncLearner, SyncSkillManager
 
 
@@ -89,6 +93,16 @@ class SyncSemanticRouter(SyncFace[SemanticRouter]):
     def events(self) -> Events:
         """See ``SemanticRouter``. Sinks are called in the thread of the router."""
         return self._inner.events
+
+    @property
+    def exact(self) -> ExactCache[KeptAnswer]:
+        """See ``SemanticRouter.exact``."""
+        return self._inner.exact
+
+    @property
+    def fuzzy(self) -> FuzzyCache:
+        """See ``SemanticRouter.fuzzy``."""
+        return self._inner.fuzzy
 
     @property
     def catalog(self) -> Catalog:

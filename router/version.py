@@ -1,4 +1,4 @@
-"""The version of this package."""
+"""The version of this package, and how its extras are installed."""
 
 from __future__ import annotations
 
@@ -14,3 +14,9 @@ def package_version() -> str:
         return version("cascade-router")
     except PackageNotFoundError:
         return ""
+
+
+def install_extra(name: str) -> str:
+    """The command that installs an extra, for the way out that an error names. The package is on no
+    index yet, so the command needs the folder that it was installed from."""
+    return f"pip install '.[{name}]' in the folder of cascade-router"

@@ -85,6 +85,27 @@ async def test_a_skill_that_is_refused_by_name_is_not_offered_to_the_llm(
     assert sorted([*offered, "code-review"]) == SHIPPED_NAMES
 
 
+async def test_a_weak_answer_of_the_llm_loads_nothing_that_the_request_refuses(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(completion(answer("git", "testing"), probabilities={"git": 0.4}))
+    async with shipped_router(tmp_path, openai_server) as router:
+        result = await router.route(
+            "squash the last four commits, but don't write unit tests for the calculator"
+        )
+    assert summary(result) == (Decision.ROUTE, ("git",))
+
+
+async def test_a_strong_llm_reads_what_a_request_refuses_by_itself(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.queue(completion(answer("git"), probabilities={"git": 0.95}))
+    async with shipped_router(tmp_path, openai_server) as router:
+        await router.route("squash the last four commits, but don't write unit tests")
+    (offered,) = offered_names(openai_server)
+    assert sorted(offered) == SHIPPED_NAMES
+
+
 # --- strong answers
 
 
@@ -203,6 +224,55 @@ async def test_an_llm_that_says_none_is_not_overruled_but_retrieval_may_suggest(
     assert near.stage is Stage.LLM
     assert near.trace[3].outcome is Outcome.DECLINED
     assert near.confidence == pytest.approx(0.9)
+
+
+async def test_an_llm_that_is_unsure_that_no_skill_fits_leaves_a_question(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.always = completion(answer("none", confidence=0.05))
+    async with shipped_router(tmp_path, openai_server) as router:
+        near = await router.route(SQUASH)
+        far = await router.route(NONSENSE)
+    assert summary(near) == (Decision.CLARIFY, ())
+    assert near.suggested_skills[0] == "git"
+    assert near.question.startswith("Is it about git")
+    assert near.confidence < 0.05  # neither the LLM nor retrieval believes that none fits
+    assert near.trace[3].reason == (
+        "the LLM chose no skill, with a confidence of 0.05; retrieval would load git"
+    )
+    assert summary(far) == (Decision.ABSTAIN, ())
+
+
+UNREADABLE = ["true", '"high"', "NaN", "null", "8"]
+
+
+@pytest.mark.parametrize("stated", UNREADABLE)
+async def test_a_model_that_states_no_confidence_routes_what_retrieval_alone_would_route(
+    tmp_path: Path, openai_server: OpenAIServer, stated: str
+) -> None:
+    openai_server.always = completion(answer("git").replace("0.9", stated))
+    async with shipped_router(tmp_path) as router:
+        alone = await router.route(SQUASH)
+    async with shipped_router(tmp_path, openai_server) as router:
+        result = await router.route(SQUASH)
+        examples = router.learner.status()["examples"]
+    assert summary(result) == summary(alone) == (Decision.ROUTE, ("git",))
+    assert result.confidence == alone.confidence
+    assert result.reasoning == "It is what was asked. (the LLM stated no confidence)"
+    assert result.trace[2].reason == "openai chose git, and states no confidence"
+    assert result.trace[3].reason == "the LLM stated no confidence; retrieval supports git"
+    assert examples.get("llm", 0) == 0  # a label needs a confidence of the LLM's own
+
+
+@pytest.mark.parametrize("stated", ["85", '"85%"'])
+async def test_a_confidence_in_percent_is_as_good_as_a_share(
+    tmp_path: Path, openai_server: OpenAIServer, stated: str
+) -> None:
+    openai_server.always = completion(answer("git").replace("0.9", stated))
+    async with shipped_router(tmp_path, openai_server) as router:
+        result = await router.route(NONSENSE)
+    assert summary(result) == (Decision.ROUTE, ("git",))
+    assert result.confidence == pytest.approx(0.85)
 
 
 # --- answers that cannot be used

@@ -19,6 +19,7 @@ PACKAGE = Path(router.__file__).parent
 FLOORS = (
     (
         "errors",
+        "given",
         "result",
         "request",
         "text",

@@ -51,6 +51,7 @@ PARTS: Final = {
     "learning/stage_calibrations": "test_learner and test_catalogs",
     "lint/skill_file": "each rule's test checks the lines that it names",
     "llm/calls": "test_llm",
+    "llm/sdk": "test_llm_openai, test_llm_ollama and test_provider_faults",
     "mcp/server": "test_mcp_tools",
     "memory/layers/project": "test_memory",
     "memory/parts": "test_memory opens memories",

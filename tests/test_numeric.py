@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.numeric import finite, log_odds, logistic, wilson
+from router.numeric import dollars, finite, log_odds, logistic, wilson
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,24 @@ from router.numeric import finite, log_odds, logistic, wilson
 )
 def test_only_finite_numbers_are_numbers(value: object, expected: float | None) -> None:
     assert finite(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [
+        (0.0, "0.00 dollars"),
+        (0.00123, "0.0012 dollars"),
+        (0.0000345, "0.000034 dollars"),
+        (0.34, "0.34 dollars"),
+        (2, "2.00 dollars"),
+        (1234.567, "1,234.57 dollars"),
+        (math.nan, "nan dollars"),
+        (math.inf, "inf dollars"),
+    ],
+)
+def test_a_sum_of_dollars_is_said_however_small_it_is(amount: float, said: str) -> None:
+    """What a few calls cost was said to be 0.00 dollars."""
+    assert dollars(amount) == said
 
 
 def test_log_odds_beyond_thirty_count_as_thirty() -> None:

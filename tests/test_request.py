@@ -20,6 +20,7 @@ from router.request import (
     AnyTurn,
     Request,
     Turn,
+    visible,
 )
 
 
@@ -38,16 +39,27 @@ def test_natural_language_is_accepted(text: str) -> None:
     assert Request.parse(text).text == text
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u3000"])
+@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u3000", "\x1b[0m"])
 def test_an_empty_request_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="request: empty"):
         Request.parse(text)
 
 
-@pytest.mark.parametrize("text", ["a\x00b", "\x1b[31mred", "a\x7fb"])
-def test_control_characters_are_refused_with_their_position(text: str) -> None:
-    with pytest.raises(InvalidRequest, match="request: control character U\\+"):
-        Request.parse(text)
+@pytest.mark.parametrize(
+    ("pasted", "seen"),
+    [
+        ("a\x00b", "ab"),
+        ("\x1b[1;31merror:\x1b[0m no\tsuch\r\nfile\x1b[K", "error: no\tsuch\r\nfile"),
+        ("\x9b31mred\x9b0m \x07bell\x7f\x85", "red bell"),
+        ("\x1b]0;a title\x07\x1b]8;;http://x\x1b\\a link\x1b]8;;\x1b\\", "a link"),
+        ("\x1b(B\x1b7\x1b[?25lspinner\x1b8\x1b=", "spinner"),
+        ("\x1b]0;the title never ends", "0;the title never ends"),
+        ("hidden \u202e\u200b stay", "hidden \u202e\u200b stay"),
+    ],
+)
+def test_of_a_pasted_terminal_log_what_a_person_sees_is_read(pasted: str, seen: str) -> None:
+    assert Request.parse(pasted).text == seen
+    assert Request.parse("x", history=[pasted]).history == (Turn("user", seen),)
 
 
 def test_what_is_not_utf_8_is_not_called_a_control_character() -> None:
@@ -204,7 +216,7 @@ def test_history_takes_the_messages_of_agents(
     ],
 )
 def test_a_message_of_no_known_form_is_refused(turn: dict[str, object]) -> None:
-    with pytest.raises(InvalidRequest, match="history: a turn is"):
+    with pytest.raises(InvalidRequest, match=r"history\.0: a turn is"):
         Request.parse("x", history=[turn])
 
 
@@ -213,9 +225,9 @@ def test_a_message_of_no_known_form_is_refused(turn: dict[str, object]) -> None:
     [
         "one string",
         [3],
+        {"role": "user", "content": "x"},
         [Turn("system", "x")],
-        [Turn("user", "")],
-        ["x" * (MAX_HISTORY_CHARACTERS + 1)],
+        [Turn("user", 5)],  # type: ignore[arg-type]  # the point of the test
     ],
 )
 def test_malformed_history_is_refused(history: object) -> None:
@@ -229,7 +241,32 @@ def test_of_a_long_conversation_the_newest_turns_are_kept() -> None:
     assert [turn.text for turn in kept] == turns[7:]
     half = "x" * (MAX_HISTORY_CHARACTERS // 2)
     kept = Request.parse("x", history=["old", half + "y", "z", half]).history
-    assert [turn.text for turn in kept] == ["z", half]
+    assert [turn.text for turn in kept] == [half[1:], "z", half]
+
+
+def test_a_long_turn_is_cut_to_what_is_kept() -> None:
+    kept = Request.parse("x", history=["old", "x" * (MAX_HISTORY_CHARACTERS + 1)]).history
+    assert kept == (Turn("user", "x" * MAX_HISTORY_CHARACTERS),)
+
+
+def test_what_is_not_kept_of_a_conversation_is_not_checked() -> None:
+    newer = [str(number) for number in range(MAX_HISTORY_TURNS)]
+    kept = Request.parse("x", history=[{"role": "nobody"}, *newer]).history
+    assert [turn.text for turn in kept] == newer
+
+
+def test_half_a_character_spoils_no_conversation() -> None:
+    assert Request.parse("x", history=["a\ud83d"]).history == (Turn("user", "a\ufffd"),)
+
+
+@pytest.mark.parametrize("turn", ["", " ", "\x1b[0m", Turn("user", "")])
+def test_a_turn_that_says_nothing_is_passed_over(turn: AnyTurn) -> None:
+    assert Request.parse("x", history=[turn, "y"]).history == (Turn("user", "y"),)
+
+
+def test_a_turn_of_no_known_form_is_told_by_its_position() -> None:
+    with pytest.raises(InvalidRequest, match=r"^history\.1: a turn is"):
+        Request.parse("x", history=["y", {"role": "nobody"}, "z"])
 
 
 @given(st.text(), st.one_of(st.none(), st.text()))
@@ -238,5 +275,5 @@ def test_whatever_the_text_only_the_own_error_is_raised(text: str, scope: str | 
         asked = Request.parse(text, scope=scope)
     except RouterError:
         return
-    assert asked.text == text
+    assert asked.text == visible(text)
     assert asked.scope == scope

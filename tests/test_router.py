@@ -43,6 +43,7 @@ from router import (
     Stage,
     ToolSource,
 )
+from router.request import Request
 from router.router import CHECKED_AT_ONCE
 from router.stages.answers import LocalAnswers
 
@@ -190,14 +191,20 @@ async def test_a_skill_that_models_may_not_invoke_is_never_chosen(tmp_path: Path
     [
         ({"request": " "}, "request: empty"),
         ({"request": "x" * 20_001}, "request: 20,001 characters"),
-        ({"request": "a\x00b"}, "request: control character U+0000 at position 1"),
+        ({"request": "\x1b[0m"}, "request: empty"),
+        ({"request": "a\ud800"}, "request: not UTF-8, or half a character: U+D800 at position 1"),
         ({"request": 5}, "request: expected a string, not int"),
         ({"request": "a", "available_skills": "git"}, "available skills: expected a list"),
         ({"request": "a", "available_skills": 5}, "available skills: expected a list, not int"),
         ({"request": "a", "available_skills": [["git"]]}, "available skills: every name must be"),
         ({"request": "a", "history": 5}, "history: expected a list, not int"),
-        ({"request": "a", "history": ["b\x1b"]}, "history: control character U+001B"),
+        ({"request": "a", "history": {"role": "user"}}, "history: expected a list of turns"),
+        ({"request": "a", "history": ["b", 5]}, "history.1: a turn is"),
         ({"request": "a", "scope": ""}, "scope: empty"),
+        (
+            {"request": "a", "use_semantic_cache": "no"},
+            "use_semantic_cache: expected bool, not str",
+        ),
     ],
 )
 async def test_a_request_that_cannot_be_routed_is_refused_by_the_name_of_its_part(
@@ -218,6 +225,8 @@ async def test_a_missing_folder_of_skills_is_a_configuration_error(tmp_path: Pat
 def test_a_router_over_no_folder_at_all_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="name at least one folder"):
         SemanticRouter.from_skills()
+    with pytest.raises(ConfigurationError, match="NoneType is neither a folder nor a source"):
+        SemanticRouter.from_skills(None)  # type: ignore[arg-type]  # the point of the test
 
 
 @pytest.mark.parametrize(
@@ -229,7 +238,16 @@ def test_a_router_over_no_folder_at_all_is_a_configuration_error() -> None:
         ({"sources": ToolSource()}, "sources: expected a list, not one ToolSource"),
         ({"roots": "skills"}, "roots: expected a list, not one str"),
         ({"roots": SHIPPED}, "roots: expected a list, not one .*Path"),
+        ({"roots": [None]}, "roots: NoneType is neither a folder nor a source"),
         ({"roots": [SHIPPED], "sources": []}, "roots and sources: give one of them"),
+        ({"models": "gpt"}, "models: expected a list, not one str; the setting llm.providers"),
+        ({"models": ["gpt"]}, "models: str is no ChatModel; it lacks provider, model, complete"),
+        ({"encoder": "minilm"}, "encoder: str is no Encoder; .* the setting encoder.kind"),
+        ({"cache": "redis"}, "cache: str is no AnswerCache; .* the setting cluster.url"),
+        ({"observers": ["x"]}, "observers: str is no CatalogObserver; it lacks name, on_catalog"),
+        ({"observers": 5}, "observers: expected a list, not one int"),
+        ({"enrichment": 5}, "enrichment: expected str or Path, not int"),
+        ({"use_semantic_cache": "no"}, "use_semantic_cache: expected bool, not str"),
     ],
 )
 def test_what_is_given_in_a_wrong_place_is_told_the_right_one(
@@ -333,6 +351,32 @@ async def test_no_more_requests_run_at_a_time_than_the_settings_allow(tmp_path: 
     assert [result.selected_skills for result in results] == [("git",)] * 10
 
 
+async def test_many_requests_never_overload_the_router_by_themselves(tmp_path: Path) -> None:
+    """Though more of them could run at a time than may be under way."""
+    model = HeldModel(answer("git"))
+    async with router_over(SHIPPED, tmp_path, models=[model], max_pending=5) as router:
+        work = asyncio.create_task(router.route_many([f"request {n}" for n in range(20)]))
+        await until(lambda: model.running == 5)
+        model.release()
+        assert [result.selected_skills for result in await work] == [("git",)] * 20
+
+
+async def test_each_of_many_requests_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, parse = [], Request.parse
+
+    def counted(text: str, **parts: Any) -> Request:
+        read.append(text)
+        return parse(text, **parts)
+
+    monkeypatch.setattr(Request, "parse", counted)
+    async with shipped_router(tmp_path) as router:
+        results = await router.route_many([f"\x1b[1m{SQUASH}", EMAIL], scope="me")
+    assert [result.selected_skills for result in results] == [("git",), ("writer",)]
+    assert read == [f"\x1b[1m{SQUASH}", EMAIL]
+
+
 async def test_a_bad_one_among_many_is_named_and_nothing_is_routed(tmp_path: Path) -> None:
     encoder = CountingEncoder()
     async with router_over(SHIPPED, tmp_path, encoder=encoder) as router:
@@ -342,6 +386,8 @@ async def test_a_bad_one_among_many_is_named_and_nothing_is_routed(tmp_path: Pat
             await router.route_many([SQUASH, " ", EMAIL])
         with pytest.raises(InvalidRequest, match="available skills: expected a list"):
             await router.route_many([SQUASH], available_skills="git")
+        with pytest.raises(InvalidRequest, match="requests: expected a list, not NoneType"):
+            await router.route_many(None)  # type: ignore[arg-type]
         with pytest.raises(InvalidRequest, match="available skills: expected a list, not int"):
             await router.route_many([SQUASH], available_skills=5)  # type: ignore[arg-type]
         assert encoder.batches == []

@@ -115,8 +115,9 @@ async def test_a_strong_llm_answer_is_learnt_and_asked_for_only_once(
 WEAK = {
     "weak": completion(answer("git", confidence=0.2)),
     "weak and supported": completion(answer("git", confidence=0.45)),
-    "generic": completion(answer("writer")),
-    "none": completion(answer("none")),
+    "weak generic": completion(answer("writer", confidence=0.45)),
+    "unsure none": completion(answer("none", confidence=0.45)),
+    "none without a confidence": completion(answer("none").replace("0.9", '"high"')),
     "malformed": completion("no idea"),
     "refused": completion(None, refusal="I cannot help with that."),
     "failed": openai_error(500, "broken"),
@@ -137,6 +138,85 @@ async def test_an_answer_that_is_not_strong_is_never_learnt(
     assert len(openai_server.requests) == 2 * calls
     assert summary(again) == summary(first)
     assert (first.from_cache, again.from_cache) == (False, False)
+
+
+SURE_AND_NOT_STRONG: dict[str, tuple[str, tuple[Decision, tuple[str, ...]]]] = {
+    "none": ("none", (Decision.ABSTAIN, ())),
+    "generic": ("writer", (Decision.ROUTE, ("writer",))),
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"), SURE_AND_NOT_STRONG.values(), ids=SURE_AND_NOT_STRONG.keys()
+)
+async def test_a_sure_none_and_a_sure_generic_skill_are_kept_for_the_same_request_alone(
+    tmp_path: Path,
+    openai_server: OpenAIServer,
+    said: str,
+    expected: tuple[Decision, tuple[str, ...]],
+) -> None:
+    openai_server.always = completion(answer(said))
+    async with shipped_router(tmp_path, openai_server) as router:
+        results = [await router.route(SQUASH) for _ in range(5)]
+        assert len(openai_server.requests) == 1
+        assert (len(router.fuzzy), len(router.exact)) == (0, 1)
+        assert (await router.route(SQUASH, scope="me")).stage is Stage.LLM
+        assert (await router.route(SQUASH_PARAPHRASED)).stage is Stage.LLM
+    assert [result.stage for result in results] == [Stage.LLM, *[Stage.EXACT] * 4]
+    assert {summary(result) for result in results} == {expected}
+    assert {result.suggested_skills for result in results} == {results[0].suggested_skills}
+    assert len({result.id for result in results}) == 5
+
+
+async def test_a_name_that_overrules_the_llm_is_not_kept_as_its_answer(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.always = completion(answer("none"))
+    async with shipped_router(tmp_path, openai_server) as router:
+        for _ in range(2):
+            result = await router.route("code-review for the parser")
+            assert (summary(result), result.stage) == (
+                (Decision.ROUTE, ("code-review",)),
+                Stage.VECTOR,
+            )
+        assert len(router.exact) == 0
+
+
+@pytest.mark.parametrize("said", ["none", "writer"])
+async def test_a_kept_none_or_generic_skill_can_be_forgotten_and_corrected(
+    tmp_path: Path, openai_server: OpenAIServer, said: str
+) -> None:
+    openai_server.always = completion(answer(said))
+    async with shipped_router(tmp_path, openai_server) as router:
+        first = await router.route(SQUASH)
+        await router.forget(SQUASH)
+        assert (await router.route(SQUASH)).stage is Stage.LLM
+        again = await router.route(SQUASH)
+        await router.feedback(again.id, right=False)
+        assert (await router.route(SQUASH)).stage is Stage.LLM
+        await router.feedback(first.id, ["git"])
+        assert (await router.route(SQUASH)).selected_skills == ("git",)
+        assert (await router.route(SQUASH_PARAPHRASED)).selected_skills == ("git",)
+    assert len(openai_server.requests) == 3
+
+
+async def test_a_correction_in_another_process_replaces_a_kept_none(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    now = 1_000.0
+    openai_server.always = completion(answer("none"))
+    async with (
+        shipped_router(tmp_path, openai_server) as here,
+        shipped_router(tmp_path, openai_server) as there,
+    ):
+        for router in (here, there):
+            router.fuzzy._clock = lambda: now
+            await router.route(SQUASH)
+        wrong = await there.route(SQUASH)
+        await there.feedback(wrong.id, ["git"])
+        assert there.fuzzy.flush()
+        now += 1
+        assert (await here.route(SQUASH)).selected_skills == ("git",)
 
 
 @pytest.mark.parametrize(

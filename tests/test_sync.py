@@ -62,6 +62,14 @@ def test_many_are_answered_in_order(router: SyncSemanticRouter) -> None:
     )
 
 
+def test_the_caches_are_those_that_answer(router: SyncSemanticRouter) -> None:
+    router.route(SQUASH, scope="caches")
+    hits = router.exact.stats.hits
+    assert router.route(SQUASH, scope="caches").stage is Stage.EXACT
+    assert router.exact.stats.hits == hits + 1
+    assert len(router.fuzzy) > 0
+
+
 def test_the_catalog_is_the_one_that_is_routed_over(router: SyncSemanticRouter) -> None:
     assert router.catalog.version == router.route(SQUASH).catalog_version
 
@@ -114,7 +122,7 @@ def test_it_serves_a_script_that_runs_a_loop_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("face", "of", "otherwise"),
     [
-        (SyncSemanticRouter, SemanticRouter, {"aclose", "cache", "exact", "fuzzy"}),
+        (SyncSemanticRouter, SemanticRouter, {"aclose"}),
         (SyncMemory, Memory, {"aclose"}),
         (SyncSkillManager, SkillManager, {"aclose", "use_enrichments"}),
     ],

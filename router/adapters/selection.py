@@ -26,7 +26,8 @@ from router.adapters.rankers import LocalRanker, Ranker, RemoteRanker
 from router.concurrency.loop_thread import ClosedByBlock
 from router.errors import InvalidRequest
 from router.events import Degraded, Events
-from router.request import MAX_REQUEST_CHARACTERS, check_limit, names_in
+from router.given import check_kind
+from router.request import MAX_REQUEST_CHARACTERS, check_limit, names_in, turn_of
 from router.service.remote import RemoteRouter
 from router.stages.followup import says_nothing
 from router.tools.tool import Tool, read_tool
@@ -86,7 +87,8 @@ class ToolSelector(ClosedByBlock):
             InvalidRequest: ``limit``, ``always_include``, ``timeout`` or ``server`` cannot be used.
         """
         check_limit(limit)
-        if not 0 < timeout < math.inf:
+        check_kind("sticky", sticky, bool, error=InvalidRequest)
+        if not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
             raise InvalidRequest(f"timeout: {timeout!r}; expected a number of seconds above 0")
         self._limit = limit
         self._always = tuple(names_in("always_include", always_include))
@@ -216,12 +218,13 @@ class ToolSelector(ClosedByBlock):
                     first, shown = number, self._shown[digests[number - 1]]
                     break
         told = next((turn for turn in reversed(turns[:first]) if not says_nothing(turn)), "")
+        told = _text_of(told)
         for number in range(first, len(turns)):
             with self._remembering:
                 given_up = self._shown.get(digests[-1])
             if given_up is not None:  # this came too late, and every tool is shown
                 return given_up
-            turn, kept = turns[number], shown if self._sticky else ()
+            turn, kept = _text_of(turns[number]), shown if self._sticky else ()
             silent = says_nothing(turn)
             wanted = frozenset(
                 ()
@@ -285,6 +288,12 @@ class ToolSelector(ClosedByBlock):
             return list(shown)
         unreadable = self._ranker.unreadable(offered)
         return [*unreadable, *(name for name in shown if name not in unreadable)]
+
+
+def _text_of(turn: str) -> str:
+    """What a turn says, without what would have its request refused, such as half a character."""
+    read = turn_of(turn)
+    return "" if read is None else read.text
 
 
 def _digests(turns: Sequence[str], offered: Iterable[str]) -> list[bytes]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from router.cli import output
 from router.errors import InvalidRequest, RouterError
-from router.request import turn_of
+from router.request import kept_turns
 
 if TYPE_CHECKING:
     from router.result import RoutingResult
@@ -106,8 +106,7 @@ def route_arguments(raw: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidRequest("available: every name must be a string")
         arguments["available_skills"] = names
     if raw.get("history") is not None:
-        turns = map(turn_of, _read_list(raw["history"], "history"))
-        arguments["history"] = [turn for turn in turns if turn is not None]
+        arguments["history"] = kept_turns(_read_list(raw["history"], "history"))
     return arguments
 
 

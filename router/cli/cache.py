@@ -40,20 +40,26 @@ def show_stats() -> dict[str, Any]:
         }
 
 
+def _show_forgotten(done: dict[str, int]) -> None:
+    typer.echo(f"forgot {output.counted(done['forgotten'], 'cached route')}", err=True)
+
+
 @app.command("clear")
+@prints(_show_forgotten)
 def clear_cache(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
+) -> dict[str, int]:
     """Forget every cached route. The index of the skills is kept."""
     settings = read_settings()
     with _fuzzy_cache(settings) as cache:
-        counted = output.counted(len(cache), "cached route")
+        number = len(cache)
         if not yes:
             where = output.plain(settings.state_dir)
+            counted = output.counted(number, "cached route")
             typer.confirm(f"Forget {counted} in {where}?", abort=True, err=True)
         if not cache.clear():
             raise _unusable(settings, "the routes are still there (the log says why)")
-    typer.echo(f"forgot {counted}", err=True)
+    return {"forgotten": number}
 
 
 def forget_corrections(settings: Settings) -> None:

@@ -52,7 +52,7 @@ def show_config() -> dict[str, dict[str, Any]]:
     from router.settings.trust import leaves
 
     settings = read_settings()
-    here = folder_settings(Settings, Path.cwd())
+    ignored_here = folder_settings(Settings, Path.cwd()).ignored if settings.folder_settings else {}
     given = given_by_source(Settings)
     shown: dict[str, dict[str, Any]] = {}
     for path, _ in leaves(Settings):
@@ -62,7 +62,7 @@ def show_config() -> dict[str, dict[str, Any]]:
         if value is None and variable is not None and os.environ.get(variable):
             value, source = os.environ[variable], variable
         shown[name] = {"value": shown_value(name, value), "source": source}
-        ignored = [file for file, values in here.ignored.items() if path in values]
+        ignored = [file for file, values in ignored_here.items() if path in values]
         if ignored:
             shown[name]["not_trusted"] = ignored
     return shown | {"file events": _file_events(settings)}

@@ -14,6 +14,7 @@ from router.cli import output
 from router.cli.commands import prints
 from router.cli.options import SkillFolders, read_catalog, read_settings
 from router.errors import ConfigurationError
+from router.numeric import dollars
 
 if TYPE_CHECKING:
     from router.enrichment.asking import EnrichmentPlan, EnrichmentReport
@@ -70,11 +71,11 @@ def show_enriched(found: Enriched) -> None:
         typer.echo(output.plain(f"{questions} in {found['file']}"), err=True)
         return
     about = "about " if isinstance(found, EnrichmentPlan) else ""
-    cost = "" if found.cost is None else f", {about}{found.cost:.2f} dollars"
+    cost = "" if found.cost is None else f", {about}{dollars(found.cost)}"
     tokens = f"{about}{found.input_tokens:,} tokens in and {found.output_tokens:,} out{cost}"
     if isinstance(found, EnrichmentPlan):
         calls = output.counted(len(found.skills), "call")
-        most = "" if found.most is None else f", at most {found.most:.2f}"
+        most = "" if found.most is None else f", at most {dollars(found.most)}"
         typer.echo(f"{calls}, {tokens}{most}; {_skills(found.skipped)} up to date")
         for name in found.skills:
             typer.echo(output.plain(name))

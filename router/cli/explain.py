@@ -24,6 +24,8 @@ def explanation(request: str, result: RoutingResult, why: Explanation) -> Render
     head.add_row("Request", _cut(request))
     head.add_row("Decision", _decision(result))
     head.add_row("Why", _cut(result.reasoning))
+    if by_clause := _clauses(result):
+        head.add_row("Clauses", _cut(by_clause))
     parts: list[RenderableType] = [head]
     if why.winner is not None and why.runner_up is not None:
         parts += ["", _comparison(why.winner, why.runner_up), Text(_cut(why.lead))]
@@ -44,6 +46,12 @@ def _decision(result: RoutingResult) -> str:
         f"{result.decision.value}, confidence {output.confidence(result)}, "
         f"{output.answered_by(result)}{chosen}"
     )
+
+
+def _clauses(result: RoutingResult) -> str:
+    """What each clause of the request asks for by itself; empty where it was not decided so."""
+    found = result.trace[-1].evidence.get("by_clause")
+    return "; ".join(found) if isinstance(found, tuple) else ""
 
 
 def _comparison(winner: Weighed, other: Weighed) -> Table:

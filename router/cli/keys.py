@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Make, list and revoke keys of router serve.", no_args_is_help=True)
 
 
+def _show_made(made: dict[str, str]) -> None:
+    typer.echo(made["key"])
+
+
 @app.command("new")
+@prints(_show_made)
 def new_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")],
     rights: Annotated[
@@ -41,10 +46,11 @@ def new_key(
             "Left out: all.",
         ),
     ] = None,
-) -> None:
+) -> dict[str, str]:
     """Make a key and print it. It is shown only once; only its digest is kept."""
     made = key_file().make(name, rights=rights, scopes=scopes or (), namespaces=namespaces or ())
-    typer.echo(made)
+    kept = key_file().find(made)
+    return {"id": "" if kept is None else kept.id, "key": made}
 
 
 def _show(keys: list[dict[str, Any]]) -> None:
@@ -68,21 +74,26 @@ def list_keys() -> list[dict[str, Any]]:
     return [{field: getattr(key, field) for field in shown} for key in key_file().all()]
 
 
-@app.command("revoke")
-def revoke_key(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="As router keys list shows it.")],
-) -> None:
-    """Refuse a key from now on; running servers do so at once."""
-    keys = key_file()
-    if not keys.revoke(key_id):
-        raise ConfigurationError(f"no key has the id {key_id!r}; see router keys list")
-    typer.echo(f"revoked {output.plain(key_id)}", err=True)
-    if not keys.all():
+def _show_revoked(revoked: dict[str, Any]) -> None:
+    typer.echo(f"revoked {output.plain(revoked['id'])}", err=True)
+    if not revoked["keys_left"]:
         typer.echo(
             "it was the last one: a server that was started without any key asks callers on this "
             "machine for none again",
             err=True,
         )
+
+
+@app.command("revoke")
+@prints(_show_revoked)
+def revoke_key(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="As router keys list shows it.")],
+) -> dict[str, Any]:
+    """Refuse a key from now on; running servers do so at once."""
+    keys = key_file()
+    if not keys.revoke(key_id):
+        raise ConfigurationError(f"no key has the id {key_id!r}; see router keys list")
+    return {"id": key_id, "keys_left": len(keys.all())}
 
 
 def key_file() -> KeyFile:

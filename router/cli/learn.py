@@ -102,19 +102,25 @@ async def train_model(folders: SkillFolders = None) -> dict[str, Any]:
     return {name: known[name] for name in ("model", "last_training")}
 
 
+def _show_forgotten(done: dict[str, int]) -> None:
+    typer.echo(f"forgot {output.counted(done['forgotten'], 'example')}", err=True)
+
+
 @app.command("reset")
+@prints(_show_forgotten)
 def reset_evidence(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
+) -> dict[str, int]:
     """Forget all evidence, what was fitted on it, and the corrected answers that the cache holds.
     Running routers keep theirs until they end."""
     with _evidence() as store:
-        counted = output.counted(sum(store.counts().values()), "example")
+        number = sum(store.counts().values())
         if not yes:
+            counted = output.counted(number, "example")
             typer.confirm(f"Forget {counted}?", abort=True, err=True)
         store.reset()
     forget_corrections(read_settings())
-    typer.echo(f"forgot {counted}", err=True)
+    return {"forgotten": number}
 
 
 @app.command("export")
@@ -129,7 +135,12 @@ def export_evidence() -> None:
             output.print_json_line(row)
 
 
+def _show_imported(done: dict[str, Any]) -> None:
+    typer.echo(f"{done['read']} examples read, {done['kept']} of them kept", err=True)
+
+
 @app.command("import")
+@prints(_show_imported)
 def import_evidence(
     file: Annotated[
         Path,
@@ -148,7 +159,7 @@ def import_evidence(
         typer.Option("--restore", help="It is your own export: what a person said counts as such."),
     ] = False,
     folders: SkillFolders = None,
-) -> None:
+) -> dict[str, Any]:
     """Take in labelled requests, all or none. They count once their skills are installed."""
     from router.learning.evidence import Source
     from router.learning.examples import read_triggers
@@ -172,7 +183,7 @@ def import_evidence(
         changed = store.add_many(examples, catalog=catalog.skills)
     for name in unknown[:10]:
         output.warn(f"{name!r} is not installed; its examples wait until it is")
-    typer.echo(f"{len(examples)} examples read, {changed} of them kept", err=True)
+    return {"read": len(examples), "kept": changed, "not_installed": unknown}
 
 
 def _read_examples(file: Path) -> list[Example]:
@@ -238,7 +249,12 @@ def _digests(written: object) -> dict[str, str] | None:
     return written
 
 
-def give_feedback(
+def _show_noted(noted: dict[str, str]) -> None:
+    typer.echo(f"noted for {output.plain(noted['id'])}", err=True)
+
+
+@prints(_show_noted)
+async def give_feedback(
     answer: Annotated[str, typer.Argument(metavar="ID", help="The id of an answer.")],
     skills: Annotated[
         list[str] | None, typer.Option("--skill", help="A skill that is right; may be repeated.")
@@ -251,20 +267,16 @@ def give_feedback(
         str | None, typer.Option(help="The scope of the request that was answered.")
     ] = None,
     folders: SkillFolders = None,
-) -> None:
+) -> dict[str, str]:
     """Say what an earlier answer should have been; the router learns from it."""
     if sum((bool(skills), none, right is not None)) != 1:
         raise typer.BadParameter("give one of --skill, --none, --right and --wrong")
     named = [] if none else skills
-
-    async def give() -> None:
-        async with open_router(folders, read_settings()) as router:
-            await router.feedback(
-                answer, None if right is not None else named, right=right, scope=scope
-            )
-
-    asyncio.run(give())
-    typer.echo(f"noted for {output.plain(answer)}", err=True)
+    async with open_router(folders, read_settings()) as router:
+        await router.feedback(
+            answer, None if right is not None else named, right=right, scope=scope
+        )
+    return {"id": answer}
 
 
 def _show_calibrations(fitted: dict[str, Any]) -> None:

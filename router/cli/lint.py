@@ -68,6 +68,11 @@ def lint_skills(
     }
 
 
+def _show_made(made: dict[str, str]) -> None:
+    typer.echo(output.plain(made["path"]))
+
+
+@prints(_show_made)
 def new_skill(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and hyphens.")
@@ -75,11 +80,11 @@ def new_skill(
     folder: Annotated[
         Path, typer.Option("--dir", metavar="DIR", help="Folder of skills that it is put into.")
     ] = Path("skills"),
-) -> None:
+) -> dict[str, str]:
     """Write a new skill to start from: a valid SKILL.md that says what to replace."""
     from router.skills.scaffold import scaffold_skill
 
-    typer.echo(output.plain(scaffold_skill(folder, name)))
+    return {"name": name, "path": str(scaffold_skill(folder, name))}
 
 
 def _findings(catalog: Catalog, settings: Settings) -> list[Diagnostic]:

@@ -20,6 +20,7 @@ from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_secret, r
 from router.cli.process import ready_to_serve
 from router.errors import ConfigurationError, RouterError
 from router.mcp.hello import Greeting, greet, standard_input
+from router.version import install_extra
 
 if TYPE_CHECKING:
     from mcp.server.subscriptions import SubscriptionBus
@@ -74,7 +75,7 @@ def mcp(
 ) -> None:
     """Serve routing, skills and memory over MCP: on standard input and output, or over HTTP."""
     if find_spec("mcp") is None:
-        raise ConfigurationError("the MCP server is an extra: pip install 'cascade-router[mcp]'")
+        raise ConfigurationError(f"the MCP server is an extra: {install_extra('mcp')}")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # at INFO it tells of every event
     settings = read_settings(no_llm=no_llm, serves=folders or () if gateway is None else None)

@@ -86,8 +86,6 @@ def save_memory(
     whose: Whose,
 ) -> Work:
     """Remember something: in a memory file, or with --layer in a memory layer."""
-    from router.service.memory import scope_of
-
     given = dict(map(_pair, attributes or ()))
     of_layer = layer is not None or whose != Whose()
     return lambda memory, _: memory.save(
@@ -95,13 +93,20 @@ def save_memory(
         name=name,
         tags=tags or (),
         layer=layer,
-        scope=scope_of(memory.settings, *astuple(whose)) if of_layer else None,
+        scope=_stored_scope(memory, whose, layer) if of_layer else None,
         type=kind,
         created=created,
         attributes=given,
         supersede=supersede or (),
         questions=questions or (),
     )
+
+
+def _stored_scope(memory: Memory, whose: Whose, layer: str | None) -> Scope:
+    """The scope in which an item of a layer is stored, unless the caller names another."""
+    from router.service.memory import scope_of
+
+    return scope_of(memory.settings, *astuple(whose), layer=layer)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -112,33 +117,44 @@ def _pair(text: str) -> tuple[str, str]:
     return key, value
 
 
-@memory_command(lambda item: typer.echo(f"changed {output.plain(item.id)}"))
+@memory_command(lambda item: typer.echo(f"changed {output.plain(item.id)}"), scoped=False)
 def edit_memory(
     name: Annotated[str, typer.Argument(metavar="ID", help="Id of the item.")],
     layer: Annotated[str, typer.Option(help="The layer that holds it.")],
     content: Annotated[str | None, typer.Option(help="Its new text.")] = None,
     tags: Tags = None,
     attributes: Attributes = None,
+    *,
+    whose: Whose,
 ) -> Work:
     """Change an item that is stored in exactly this scope."""
     if content is None and not tags and not attributes:
         raise typer.BadParameter("name what to change: --content, --tag or --attribute")
     given = {key: value or None for key, value in map(_pair, attributes or ())}
-    return lambda memory, scope: memory.edit(
-        name, layer=layer, scope=scope, content=content, tags=tags, attributes=given
+    return lambda memory, _: memory.edit(
+        name,
+        layer=layer,
+        scope=_stored_scope(memory, whose, layer),
+        content=content,
+        tags=tags,
+        attributes=given,
     )
 
 
-@memory_command()
+@memory_command(
+    lambda done: typer.echo(f"deleted {output.plain(done['deleted'])}", err=True), scoped=False
+)
 def delete_memory(
     name: Name,
     layer: HeldBy = None,
+    *,
+    whose: Whose,
 ) -> Work:
     """Forget one memory: a file, or an item stored in exactly this scope."""
 
-    async def delete(memory: Memory, scope: Scope) -> None:
-        await memory.delete(name, layer=layer, scope=scope)
-        typer.echo(f"deleted {output.plain(name)}", err=True)
+    async def delete(memory: Memory, _: Scope) -> dict[str, str]:
+        await memory.delete(name, layer=layer, scope=_stored_scope(memory, whose, layer))
+        return {"deleted": name}
 
     return delete
 
@@ -188,7 +204,13 @@ def ingest_documents(
     return ingest
 
 
-@memory_command(scoped=False)
+def _show_noted(noted: dict[str, str | None]) -> None:
+    layer = noted["layer"]
+    said = "forgot all feedback" if layer is None else f"noted for {output.plain(layer)}"
+    typer.echo(said, err=True)
+
+
+@memory_command(_show_noted, scoped=False)
 def give_feedback(
     layer: Annotated[
         str | None, typer.Argument(metavar="LAYER", help="The layer that was read.")
@@ -203,15 +225,14 @@ def give_feedback(
 ) -> Work:
     """Say whether a layer helped with a query, so that such queries weigh it accordingly."""
 
-    async def note(memory: Memory, _: Scope) -> None:
+    async def note(memory: Memory, _: Scope) -> dict[str, str | None]:
         if reset:
             await memory.reset_feedback()
-            typer.echo("forgot all feedback", err=True)
-            return
+            return {"layer": None}
         if layer is None or query is None or useful is None:
             raise typer.BadParameter("give LAYER, --query, and --useful or --useless; or --reset")
         await memory.feedback(layer, useful=useful, query=query)
-        typer.echo(f"noted for {output.plain(layer)}", err=True)
+        return {"layer": layer}
 
     return note
 
@@ -233,7 +254,11 @@ def export_memories(
     return export
 
 
-@memory_command(configured=False)
+def _show_imported(done: dict[str, int]) -> None:
+    typer.echo(f"imported {output.counted(done['imported'], 'memory', 'memories')}")
+
+
+@memory_command(_show_imported, configured=False)
 def import_memories(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="JSON Lines.")
@@ -243,9 +268,8 @@ def import_memories(
     # Not splitlines: U+2028 and its like may stand in a line of JSON as they are.
     lines = output.decoded(file.read_bytes(), str(file)).split("\n")
 
-    async def take(memory: Memory, owner: Scope) -> None:
-        imported = await memory.import_lines(lines, owner=owner)
-        typer.echo(f"imported {output.counted(imported, 'memory', 'memories')}")
+    async def take(memory: Memory, owner: Scope) -> dict[str, int]:
+        return {"imported": await memory.import_lines(lines, owner=owner)}
 
     return take
 

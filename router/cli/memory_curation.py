@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -12,7 +13,7 @@ from router.bounded.files import Unreadable, read_bounded
 from router.cli import output
 from router.cli.commands import Work, memory_command
 from router.cli.options import read_standard_input
-from router.errors import InvalidRequest
+from router.errors import InvalidRequest, RouterError
 
 if TYPE_CHECKING:
     from router.memory.curation.proposals import Proposal
@@ -100,25 +101,35 @@ def show_proposals() -> Work:
     return lambda memory, scope: memory.proposals(scope=scope)
 
 
-@memory_command()
+async def _each(ids: Iterable[str], decide: Callable[[str], Awaitable[Proposal]]) -> list[Proposal]:
+    """The proposals, decided one after the other. Where one fails, those before it are told of,
+    because their decisions hold."""
+    done: list[Proposal] = []
+    for one in ids:
+        try:
+            decided = await decide(one)
+        except RouterError:
+            if done:
+                output.warn(f"done before that: {', '.join(each.id for each in done)}")
+            raise
+        done.append(decided)
+    return done
+
+
+def _show_done(word: str, done: Iterable[Proposal]) -> None:
+    for each in done:
+        typer.echo(f"{word} {each.id}: {each.kind}")
+
+
+@memory_command(partial(_show_done, "accepted"))
 def accept_proposals(ids: Ids) -> Work:
     """Make the changes that proposals name; what is replaced is kept as history."""
 
-    async def accept(memory: Memory, scope: Scope) -> None:
-        for one in ids:
-            done = await memory.accept(one, scope=scope)
-            typer.echo(f"accepted {done.id}: {done.kind}")
-
-    return accept
+    return lambda memory, scope: _each(ids, partial(memory.accept, scope=scope))
 
 
-@memory_command()
+@memory_command(partial(_show_done, "rejected"))
 def reject_proposals(ids: Ids) -> Work:
     """Leave everything as it is; the same is not proposed again."""
 
-    async def reject(memory: Memory, scope: Scope) -> None:
-        for one in ids:
-            done = await memory.reject(one, scope=scope)
-            typer.echo(f"rejected {done.id}: {done.kind}")
-
-    return reject
+    return lambda memory, scope: _each(ids, partial(memory.reject, scope=scope))

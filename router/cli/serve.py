@@ -23,6 +23,7 @@ from router.cli.mcp import beside, serving
 from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_secret, read_settings
 from router.concurrency.tasks import in_thread
 from router.errors import ConfigurationError
+from router.version import install_extra
 
 if TYPE_CHECKING:
     from router.http.caller import Callers
@@ -82,7 +83,7 @@ def serve(
     """
     missing = [name for name in ("mcp", "prometheus_client") if find_spec(name) is None]
     if missing:
-        raise ConfigurationError("the server is an extra: pip install 'cascade-router[serve]'")
+        raise ConfigurationError(f"the server is an extra: {install_extra('serve')}")
     log_to_standard_error(log_format, access=access_log)
     settings = read_settings(no_llm=no_llm, serves=folders or ())
     secret = None if key_env is None else read_secret(key_env)

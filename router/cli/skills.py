@@ -19,7 +19,7 @@ from router.cli.options import (
     read_settings,
 )
 from router.errors import ConfigurationError
-from router.request import MAX_REQUEST_CHARACTERS, check_text
+from router.request import read_text
 
 if TYPE_CHECKING:
     from router.settings.settings import Settings
@@ -121,7 +121,7 @@ async def search_skills(
     from router.service.service import Service
     from router.service.shapes import FindArguments
 
-    check_text("query", query, MAX_REQUEST_CHARACTERS)
+    query = read_text("query", query)
     asked = FindArguments(query=query, limit=limit, installed_only=not everywhere)
     async with open_router(folders, read_settings()) as router:
         found = await Service(router).find(asked)
@@ -200,6 +200,9 @@ def _short(root: Path) -> str:
 
 
 def _warn_of_faults(catalog: Catalog) -> None:
+    from router.skills.shadow_warnings import warn_of_shadowed
+
+    warn_of_shadowed(catalog)
     if catalog.left_out:
         output.warn(f"{left_out_in_words(catalog)}; see: router skills check")
 

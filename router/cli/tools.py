@@ -16,7 +16,7 @@ from router.cli.commands import prints
 from router.cli.enrich import EnrichOptions, enrich, is_unfinished, show_enriched
 from router.cli.options import left_out_in_words, open_router, read_settings
 from router.errors import ConfigurationError
-from router.request import MAX_REQUEST_CHARACTERS, check_text
+from router.request import read_text
 
 if TYPE_CHECKING:
     from router.ranking import RankedSkills
@@ -127,7 +127,7 @@ def search_tools(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Tools shown at most.")] = 10,
 ) -> dict[str, Any]:
     """Rank the tools for a request, with what would be decided."""
-    check_text("query", query, MAX_REQUEST_CHARACTERS)
+    query = read_text("query", query)
     with tools.opened() as sources:
         found = asyncio.run(_rank(sources, query, limit))
     return {

@@ -43,7 +43,8 @@ def trust_folder(
     ] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust the folder no more.")] = False,
 ) -> Any:
-    """Let router.toml and pyproject.toml of a folder set addresses, models, encoders and folders.
+    """Let router.toml and pyproject.toml of a folder set what only you may: addresses, models,
+    encoders, other folders, and what costs money or loosens a guard.
 
     The values are shown: look at them. A file that the router is pointed to, such as a model, is
     trusted with them. When one of the values changes, the folder must be trusted again.

@@ -67,7 +67,7 @@ class SharedFlight:
             context: its cache context.
             catalog_version: an outcome over another catalog is not used.
             look: returns the cached answer that is valid over this catalog, if there is one.
-            decide: decides the request, and stores a strong answer in the caches.
+            decide: decides the request, and stores a sure answer in the caches.
         """
         entry, waited_for, pause = entry_of(text, context), "", FIRST_PAUSE
         while True:

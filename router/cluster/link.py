@@ -17,6 +17,7 @@ from router.concurrency.breaker import BreakerState, CircuitBreaker, GuardedCall
 from router.concurrency.tasks import BackgroundTasks, raise_if_cancelled
 from router.errors import ConfigurationError
 from router.events import Degraded, Events, Recovered
+from router.version import install_extra
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -173,7 +174,7 @@ def connect(settings: ClusterSettings, *, socket_timeout: float) -> Redis:
         from redis.backoff import NoBackoff
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            "setting cluster.url: needs the extra `redis`: pip install 'cascade-router[redis]'"
+            f"setting cluster.url: needs the extra `redis`: {install_extra('redis')}"
         ) from error
     password = settings.password
     options: dict[str, Any] = {} if password is None else {"password": password.get_secret_value()}

@@ -28,6 +28,7 @@ from router.errors import LLMAnswerError, LLMError, LLMUnavailable
 from router.events import Events
 from router.llm.calls import timed_call
 from router.llm.protocol import MAX_ANSWER_TOKENS, ChatModel, Completion, Price, Prompt
+from router.numeric import dollars
 from router.skills.catalog import Catalog
 from router.skills.changes import CatalogChange
 from router.skills.enrichment import Enrichment
@@ -422,7 +423,8 @@ class Asker:
         while not self._ended:
             account = self._account
             if not account.has(most):
-                self._ended = f"the budget of {account.max_cost:g} dollars allows no further call"
+                budget = dollars(account.max_cost or 0.0)
+                self._ended = f"the budget of {budget} allows no further call"
             elif (left := self._resume_at - self._clock()) > 0:
                 await self._sleep(left)
             elif len(account.reserved) >= self._allowed or not account.has(

@@ -1,7 +1,7 @@
 """Filters the requests that an LLM wrote for a skill.
 
 A request is left out if it is empty or too long; if the skill or another one has it already; if it
-tells the router what to do or hides characters; or if it is clearly nearer to the description of
+is an order (``orders.py``) or hides characters; or if it is clearly nearer to the description of
 another skill than to that of its own. An answer of which nothing is kept, or less than is
 suspicious, cannot be used at all: it is about something else, or it is an attack. What is empty,
 too long, or the skill's already is not suspicious: models often repeat an author's examples.
@@ -26,6 +26,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from router.enrichment.orders import is_order
 from router.enrichment.question import Written
 from router.lint.characters import hides_characters
 from router.lint.injection import gives_orders
@@ -108,7 +109,8 @@ class Filter:
 
     def deceit(self, text: str) -> str | None:
         """How a text tries to deceive whoever reads it; None when it does not."""
-        if gives_orders(text, self._casefolded_names):
+        names = self._casefolded_names
+        if gives_orders(text, names) or is_order(text, names):
             return "an order, not a request"
         return "hidden characters" if hides_characters(text) else None
 

@@ -17,12 +17,12 @@ from router.lint.rules import Rule
 from router.lint.skill_file import Passage, SkillFile
 from router.skills.diagnostics import Diagnostic, short
 
-_SHELL: Final = (
+SHELL: Final = (
     r"(?:sudo\s+(?:-\w+\s+)*)?(?:env\s+)?(?:[^\s|]{0,60}/)?"
     r"(?:(?:ba|z|k|da|fi)?sh|python3?|perl|ruby|node)\b(?!\s+-[mc]\b)"
 )
 _PIPE: Final = re.compile(
-    rf"\|\s{{0,20}}(?:(?P<shell>{_SHELL})|(?P<powershell>(?:iex|Invoke-Expression)\b))",
+    rf"\|\s{{0,20}}(?:(?P<shell>{SHELL})|(?P<powershell>(?:iex|Invoke-Expression)\b))",
     re.IGNORECASE,
 )
 _SOURCES: Final = {

@@ -1,14 +1,22 @@
-"""One call of a model: with a deadline, an event, and a report to its circuit breaker."""
+"""One call of a model: with a deadline, an event, and a report to its circuit breaker.
+
+A model may be a program's own object. Whatever it raises or returns against its protocol becomes an
+``LLMError`` here, so that no request fails because of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+from typing import Final
 
 from router.concurrency.breaker import GuardedCall
 from router.errors import LLMAnswerError, LLMError, LLMUnavailable
 from router.events import Events, LLMCalled
 from router.llm.protocol import ChatModel, Completion, Price, Prompt
+
+_log: Final = logging.getLogger(__name__)
 
 
 async def timed_call(
@@ -28,7 +36,8 @@ async def timed_call(
         price: of the model; None where it is not known.
 
     Raises:
-        LLMError: there is no answer. It is ``LLMUnavailable`` when the time is over.
+        LLMError: there is no answer. It is ``LLMUnavailable`` when the time is over, and no class
+            of its own when the model broke its protocol.
     """
     began = time.perf_counter()
 
@@ -56,7 +65,7 @@ async def timed_call(
     try:
         # Models should keep the deadline themselves. This is for those that do not.
         async with asyncio.timeout(seconds):
-            completion = await model.complete(prompt, timeout_seconds=seconds)
+            completion = await _complete(model, prompt, seconds)
     except TimeoutError:
         message = f"no answer within {seconds:.3g} s"
         emit(message)
@@ -66,6 +75,23 @@ async def timed_call(
         raise
     emit(None, completion)
     return completion
+
+
+async def _complete(model: ChatModel, prompt: Prompt, seconds: float) -> Completion:
+    """The model's answer. Raises LLMError, or TimeoutError when the time is over."""
+    try:
+        completion: object = await model.complete(prompt, timeout_seconds=seconds)
+    except (LLMError, TimeoutError):
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        _log.warning("%s (%s) raised %s", model.provider, model.model, what, exc_info=True)
+        raise LLMError(model.provider, what) from error
+    if isinstance(completion, Completion) and isinstance(completion.text, str):
+        return completion
+    what = f"complete() returned {type(completion).__name__}, not a Completion with a text"
+    _log.warning("%s (%s): %s", model.provider, model.model, what)
+    raise LLMError(model.provider, what)
 
 
 async def guarded_call(

@@ -11,15 +11,13 @@ and of its parsing come through bare and are mapped here.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from router.bounded.replies import RefusedReply, reply_bounds
-from router.concurrency.tasks import in_thread
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import Completion, OutputMode, Prompt, Token
+from router.llm.sdk import LoopClient, retry_after
 from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:
@@ -41,9 +39,7 @@ class OllamaModel:
     def __init__(self, model: str, *, host: str | None = None) -> None:
         self.provider = _PROVIDER
         self.model = model
-        self._host = host
-        self._client: AsyncClient | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client = LoopClient("ollama", lambda: _client(host))
 
     async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
         """Ask once; see ``ChatModel``."""
@@ -88,32 +84,24 @@ class OllamaModel:
         return _read(response)
 
     async def aclose(self) -> None:
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
-            await client.close()  # type: ignore[no-untyped-call]
+        await self._client.aclose()
 
     async def _connect(self) -> AsyncClient:
-        """The client of the running event loop; connections of another loop are of no use here."""
-        import httpx
-
-        loop = asyncio.get_running_loop()
+        """The client. Raises LLMRejected: none can be made with these settings."""
         try:
-            if self._client is None:
-                # The import itself reads OLLAMA_HOST, and raises when that is malformed.
-                await in_thread(partial(importlib.import_module, "ollama"), leaves=True)
-            # Asked again, because a concurrent first call may have connected meanwhile.
-            if self._client is None or self._loop is not loop:
-                from ollama import AsyncClient
-
-                host = self._host or os.environ.get("OLLAMA_HOST", "")
-                options = direct(httpx.AsyncClient, host)
-                client = AsyncClient(self._host, event_hooks=reply_bounds(), **options)
-                self._client, self._loop = client, loop
+            return await self._client.get()
         except Exception as error:  # the HTTP library below the SDK has errors of its own
-            raise LLMRejected(
-                _PROVIDER, f"the host cannot be used: {why_no_client(error)}"
-            ) from error
-        return self._client
+            # The import itself reads OLLAMA_HOST, and raises when that is malformed.
+            reason = f"the host cannot be used: {why_no_client(error)}"
+            raise LLMRejected(_PROVIDER, reason) from error
+
+
+def _client(host: str | None) -> AsyncClient:
+    import httpx
+    from ollama import AsyncClient
+
+    options = direct(httpx.AsyncClient, host or os.environ.get("OLLAMA_HOST", ""))
+    return AsyncClient(host, event_hooks=reply_bounds(), **options)
 
 
 def as_llm_error(error: Exception, where: str) -> LLMError:
@@ -125,7 +113,9 @@ def as_llm_error(error: Exception, where: str) -> LLMError:
     if isinstance(error, ollama.ResponseError):
         message = f"{error.status_code} {error.error}"
         if error.status_code in (408, 429) or error.status_code >= 500:
-            return LLMUnavailable(_PROVIDER, message)
+            behind = error.__context__  # the SDK's error has no headers
+            headers = behind.response.headers if isinstance(behind, httpx.HTTPStatusError) else {}
+            return LLMUnavailable(_PROVIDER, message, retry_after(headers))
         return LLMRejected(_PROVIDER, message)
     if isinstance(error, ConnectionError | httpx.TransportError | RefusedReply):
         return LLMUnavailable(_PROVIDER, f"{where}: {str(error) or type(error).__name__}")

@@ -8,27 +8,23 @@ once, and every completion says what was refused. Reasoning models refuse temper
 probabilities, Azure and fine-tuned models refuse array bounds, older servers refuse schemas.
 
 The response is taken raw and read here: the SDK builds its typed objects without checking them.
-Its own retries are off, because the stage owns the deadline. The SDK takes most of a second to
-import, so that happens at the first call, in a thread.
+Its own retries are off, because the stage owns the deadline.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import os
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from router.bounded.replies import RefusedReply, refusal_in, reply_bounds
-from router.concurrency.tasks import in_thread
 from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
 from router.llm.protocol import MAX_ANSWER_TOKENS, Completion, OutputMode, Prompt, Token
+from router.llm.sdk import LoopClient, retry_after
 from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:
@@ -68,15 +64,12 @@ class OpenAIModel:
     ) -> None:
         self.provider = _PROVIDER
         self.model = model
-        self._base_url = base_url
-        self._api_key = api_key
-        self._client: AsyncOpenAI | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client = LoopClient("openai", lambda: _client(base_url, api_key))
         self._refused: tuple[str, ...] = ()
 
     async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
         """Ask once; see ``ChatModel``. A refused feature costs one more round trip, once."""
-        client = await self._connect()
+        client = await self._client.get()
         import openai
 
         known = refused = self._refused
@@ -102,19 +95,7 @@ class OpenAIModel:
         return _read(response.content, refused)
 
     async def aclose(self) -> None:
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
-            await client.close()
-
-    async def _connect(self) -> AsyncOpenAI:
-        """The client of the running event loop; connections of another loop are of no use here."""
-        loop = asyncio.get_running_loop()
-        if self._client is None:
-            await in_thread(partial(importlib.import_module, "openai"), leaves=True)
-        # Asked again, because a concurrent first call may have connected meanwhile.
-        if self._client is None or self._loop is not loop:
-            self._client, self._loop = _client(self._base_url, self._api_key), loop
-        return self._client
+        await self._client.aclose()
 
 
 def _client(base_url: str | None, api_key: str | None) -> AsyncOpenAI:
@@ -164,7 +145,7 @@ def as_llm_error(error: Exception) -> LLMError:
         if error.code == "insufficient_quota":
             return LLMRejected(_PROVIDER, message)
         if error.status_code in (408, 409, 425, 429) or error.status_code >= 500:
-            return LLMUnavailable(_PROVIDER, message, _retry_after(error.response.headers))
+            return LLMUnavailable(_PROVIDER, message, retry_after(error.response.headers))
         return LLMRejected(_PROVIDER, message)
     if (refusal := refusal_in(error)) is not None:  # some versions of the SDK wrap it
         return LLMUnavailable(_PROVIDER, str(refusal))
@@ -234,30 +215,6 @@ def _refused_feature(error: APIStatusError, refused: tuple[str, ...]) -> str | N
             return feature
     # A 403 that names nothing is about the key. A bare 400 may be about anything.
     return left[0] if left and error.status_code != 403 else None
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from the two headers that servers use; a date counts from ``Date``."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after")
-    seconds = _number(value)
-    if seconds is None and value is not None:
-        try:
-            wait = parsedate_to_datetime(value) - parsedate_to_datetime(headers["date"])
-        except (KeyError, TypeError, ValueError):
-            return None
-        seconds = max(wait.total_seconds(), 0.0)
-    return seconds
-
-
-def _number(value: str | None) -> float | None:
-    try:
-        number = float(value) if value is not None else -1.0
-    except ValueError:
-        return None
-    return number if 0 <= number < float("inf") else None
 
 
 def _read(body: bytes, refused: tuple[str, ...]) -> Completion:

@@ -171,9 +171,9 @@ def parse_answer(text: str, offered: Sequence[OfferedSkill], *, provider: str) -
     """Parse a model's answer. ``provider`` is named in errors.
 
     Faults outside the choice (layers, texts, confidence) are corrected and reported in
-    ``problems``. A missing, non-numeric or out-of-range confidence becomes None, and the answer
-    then counts as weak. It is not guessed: 85 may mean 0.85, or a model that ignored the
-    instructions.
+    ``problems``. A confidence is read as a percentage where it can be nothing else: "85%", or a
+    number over 10 up to 100. One up to 10 may be a percentage or a mark out of five or ten, so it
+    becomes None, as does one that is missing or no number. It is not guessed.
 
     Raises:
         LLMAnswerError: there is no JSON object, no list of skills, or no valid skill in it.
@@ -322,17 +322,29 @@ def _text(raw: Mapping[str, Any], field: str, limit: int, problems: list[str]) -
 
 def _confidence(raw: Mapping[str, Any], problems: list[str]) -> float | None:
     value = raw.get("confidence")
+    percentage = _PERCENTAGE.fullmatch(value) if isinstance(value, str) else None
     if "confidence" not in raw:
         problems.append("confidence is missing")
+    elif percentage is not None and float(percentage[1]) <= 100:
+        problems.append("confidence is a percentage")
+        return float(percentage[1]) / 100
     elif isinstance(value, bool) or not isinstance(value, int | float):
         problems.append(f"confidence is not a number but {_kind(value)}")
     elif value != value:
         problems.append("confidence is not a number but NaN")
+    elif _HIGHEST_MARK < value <= 100:
+        problems.append("confidence is a percentage")
+        return float(value) / 100
     elif not 0 <= value <= 1:
         problems.append("confidence is outside 0 to 1")
     else:
         return float(value)
     return None
+
+
+_PERCENTAGE: Final = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,20})?)\s*%\s*")
+_HIGHEST_MARK: Final = 10
+"""The highest mark of the usual scales other than percentages."""
 
 
 def _kind(value: object) -> str:

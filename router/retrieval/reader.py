@@ -34,7 +34,8 @@ them."""
 
 _BREAK: Final = re.compile(
     r"(?<=[.!?;:])\s+|,\s+(?:and|then|so|but)\s+"
-    r"|(?<!\s)\s+(?:and then|and|then|plus|afterwards|also|-)\s+|(?P<comma>,\s+)|\n+"
+    r"|(?<!\s)\s+(?:and then|and|then|plus|as well as|afterwards|also|-|&|\+)\s+"
+    r"|(?P<comma>,\s+)|\n+"
 )
 MAX_READ_CHARACTERS: Final = 4_000
 """Retrieval reads at most this much of a request, so that none blocks the event loop for long. Of a
@@ -42,7 +43,8 @@ longer request it reads the beginning and the end, because people who paste a lo
 after it what to do."""
 _END_CHARACTERS: Final = 1_000
 _MIN_WORDS: Final = 2
-"""A part with fewer content words is no clause by itself, and is joined to its neighbour."""
+"""A part with fewer content words is no clause by itself, and is joined to its neighbour: ranked
+beside the whole request, it would be similar to some skill by chance."""
 
 
 def readable(request: str) -> str:
@@ -64,9 +66,9 @@ class Part(NamedTuple):
     after_comma: bool = False
 
 
-def clauses(request: str) -> list[Part]:
+def clauses(request: str, *, least: int = _MIN_WORDS) -> list[Part]:
     """The clauses of a request in order, at least one. Where there are several, each has at least
-    ``_MIN_WORDS`` content words."""
+    ``least`` content words."""
     breaks = list(_BREAK.finditer(request))
     starts = [0, *(found.end() for found in breaks)]
     ends = [*(found.start() for found in breaks), len(request)]
@@ -82,7 +84,7 @@ def clauses(request: str) -> list[Part]:
     count = 0  # of the content words in the last part
     for part, (_, content) in zip(found, words_of_each([one.text for one in found]), strict=True):
         more = len(content)
-        if parts and (more < _MIN_WORDS or count < _MIN_WORDS):
+        if parts and min(more, count) < least:
             parts[-1].append(part)
             count += more
         else:
@@ -241,9 +243,13 @@ class RequestReader:
 
     async def vector(self, request: str) -> NDArray[np.float32]:
         """The vector of a whole request; see ``EncodedRequest``."""
-        [encoded] = await self._encoded([readable(request)])
-        vector: NDArray[np.float32] = encoded.vectors[0]
+        vector: NDArray[np.float32] = (await self.vectors(request))[0]
         return vector
+
+    async def vectors(self, request: str) -> NDArray[np.float32]:
+        """The vectors of a request and of its clauses; see ``EncodedRequest``."""
+        [encoded] = await self._encoded([readable(request)])
+        return encoded.vectors
 
     async def _encoded(self, texts: Sequence[str]) -> list[EncodedRequest]:
         known = {text: self._remembered[text] for text in texts if text in self._remembered}

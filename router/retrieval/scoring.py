@@ -131,6 +131,12 @@ class SkillScores:
         positions = self._choose(request, postings, allowed, named, limit)
         return self._score_in_full(request, 1 if named else len(request.texts), postings, positions)
 
+    def closest(self, vector: NDArray[np.float32], position: int) -> float:
+        """The cosine of a vector and the nearest text of one skill; see ``Scored.closest``."""
+        own = float(self._vectors[position] @ vector)
+        example = self.examples.nearest(vector, position)
+        return own if example is None else max(own, example[1])
+
     def scores_of(self, request: ReadRequest, positions: NDArray[np.intp]) -> NDArray[np.float64]:
         """The full scores of some skills for a whole request."""
         postings = self.lexical.postings(request.texts[0].term_numbers)

@@ -28,7 +28,7 @@ from router.evaluation import (
 from router.request import Request
 from router.router import SemanticRouter
 from router.settings.settings import Settings
-from router.settings.trust import needing_trust
+from router.settings.trust import leading_elsewhere
 from router.skills.discovery import existing_root
 
 MAX_ROWS: Final = 500
@@ -115,7 +115,7 @@ def read_settings(text: str) -> dict[str, Any]:
         raise ConfigurationError(f"settings: {error}") from None
     except RecursionError:
         raise ConfigurationError("settings: nested too deeply") from None
-    refused = needing_trust(Settings, values, Path.cwd())
+    refused = leading_elsewhere(Settings, values, Path.cwd())
     if refused:
         names = ", ".join(".".join(path) for path in refused)
         raise ConfigurationError(f"settings: {names}: thresholds and sizes only are compared here")

@@ -28,6 +28,7 @@ from router.memory.recall.memory_router import MAX_K
 from router.memory.recall.recaller import MAX_DEPTH
 from router.memory.services.forgetful.client import LAYER as SERVICE
 from router.memory.services.unified import MAX_QUERY as MAX_SEARCHED_CHARACTERS
+from router.memory.stores.rows import REQUIRED_SCOPE
 from router.memory.texts.questions import MAX_QUESTIONS, QUESTIONS
 from router.plain_json import plain_json
 from router.service.shapes import Arguments, FromAttributes, NoArguments
@@ -298,14 +299,22 @@ class MemoryService:
         self._service = OptionalPart("memory service", self._events)
         self._database = OptionalPart("memory", self._events)
 
-    def _scope(self, arguments: ScopedArguments) -> Scope:
-        return scope_of(self._memory.settings, arguments.user, arguments.project, arguments.session)
+    def _scope(self, arguments: ScopedArguments, layer: str | None = None) -> Scope:
+        named = arguments.user, arguments.project, arguments.session
+        return scope_of(self._memory.settings, *named, layer=layer)
 
-    def _keywords(self, arguments: ScopedArguments, scope_name: str = "scope") -> dict[str, Any]:
+    def _keywords(
+        self,
+        arguments: ScopedArguments,
+        *,
+        scope_name: str = "scope",
+        stored_in: str | None = None,
+    ) -> dict[str, Any]:
         """The arguments for the method of ``Memory``: under the same names, but for the scope,
-        which is one argument of the name ``scope_name``."""
+        which is one argument of the name ``scope_name``. ``stored_in`` is the layer of an item that
+        is stored in exactly this scope."""
         return {
-            scope_name: self._scope(arguments),
+            scope_name: self._scope(arguments, stored_in),
             **{
                 name: value for name, value in arguments if name not in ScopedArguments.model_fields
             },
@@ -324,7 +333,9 @@ class MemoryService:
 
     async def recall(self, arguments: RecallArguments) -> RecallAnswer:
         """Answer a query from the memory layers that fit it."""
-        found = await self._observed(self._memory.recall(**self._keywords(arguments, "context")))
+        found = await self._observed(
+            self._memory.recall(**self._keywords(arguments, scope_name="context"))
+        )
         if self._events.listening:
             self._events.emit(
                 Recalled(
@@ -359,7 +370,7 @@ class MemoryService:
 
     async def save(self, arguments: SaveArguments) -> Saved:
         """Remember a text."""
-        given = self._keywords(arguments)
+        given = self._keywords(arguments, stored_in=arguments.layer)
         keywords = {name: value for name, value in given.items() if value is not None}
         if arguments.attributes is not None:
             keywords["attributes"] = {
@@ -401,7 +412,8 @@ class MemoryService:
 
     async def delete(self, arguments: NamedArguments) -> Deleted:
         """Forget one memory: a file, or an item stored in exactly this scope."""
-        await self._observed(self._memory.delete(**self._keywords(arguments)))
+        keywords = self._keywords(arguments, stored_in=arguments.layer)
+        await self._observed(self._memory.delete(**keywords))
         return Deleted(name=arguments.name, layer=arguments.layer)
 
     async def status(self, _asked: NoArguments) -> MemoryNow:
@@ -420,12 +432,22 @@ def _empty(missing: str, arguments: ScopedArguments) -> str:
 
 
 def scope_of(
-    settings: Settings, user: str | None, project: str | None, session: str | None
+    settings: Settings,
+    user: str | None,
+    project: str | None,
+    session: str | None,
+    *,
+    layer: str | None = None,
 ) -> Scope:
-    """The scope of the caller; what it leaves out is taken from the settings."""
-    default = settings.memory
-    return Scope(
-        default.user if user is None else user,
-        default.project if project is None else project,
-        default.session if session is None else session,
-    )
+    """The scope of the caller; what it leaves out is taken from the settings.
+
+    With ``layer`` it is the scope of something that is stored there. Of the settings, the layer
+    ``user`` then takes the user alone and ``project`` the project alone: what is true of a user
+    is true in all projects, and what is true of a project is meant for all who work in it.
+    """
+    needed = REQUIRED_SCOPE.get(layer or "")
+    given = {"user": user, "project": project, "session": session}
+    for name in given if needed is None else (needed,):
+        if given[name] is None:
+            given[name] = getattr(settings.memory, name)
+    return Scope(**given)

@@ -15,7 +15,8 @@ from router.bounded.replies import RefusedReply, blocking_reply_bounds
 from router.concurrency.loop_thread import ClosedByBlock
 from router.concurrency.tasks import in_thread
 from router.errors import ConfigurationError, InvalidRequest, RouterError
-from router.request import Turn
+from router.given import check_kind
+from router.request import AnyTurn, kept_turns
 from router.result import RoutingResult
 from router.web.loopback import direct, why_no_client
 
@@ -54,6 +55,9 @@ class RemoteRouter(ClosedByBlock):
             ConfigurationError: the variables of the environment that name proxies and certificates
                 cannot be used.
         """
+        check_kind("server", url, str, error=InvalidRequest)
+        if key is not None:
+            check_kind("server: the key", key, str, error=InvalidRequest)
         try:
             parsed = httpx.URL(url)
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
@@ -87,7 +91,7 @@ class RemoteRouter(ClosedByBlock):
         self._threads.shutdown(wait=False)
 
     async def route(
-        self, request: str, *, history: Sequence[Turn | str] = (), **options: Any
+        self, request: str, *, history: Sequence[AnyTurn] = (), **options: Any
     ) -> RoutingResult:
         """What the server decides. Takes what ``SemanticRouter.route`` takes.
 
@@ -95,7 +99,7 @@ class RemoteRouter(ClosedByBlock):
             InvalidRequest: what is asked cannot be sent.
             RouterError: the server cannot be reached, refuses, or answers something else.
         """
-        turns = [turn if isinstance(turn, str) else asdict(turn) for turn in history]
+        turns = [asdict(turn) for turn in kept_turns(history)]
         arguments = {"request": request, "trace": True, "history": turns, **options}
         ask = partial(self._ask, "/v1/route", arguments, RoutingResult.from_dict)
         return await in_thread(ask, executor=self._threads, leaves=True)

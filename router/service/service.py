@@ -20,8 +20,9 @@ from cachetools import LRUCache
 from router.concurrency.single_flight import SingleFlight
 from router.concurrency.tasks import in_thread
 from router.errors import ConfigurationError, SourceError, StoreError, UnknownSkill
+from router.llm.protocol import Price
 from router.ranking import RankedSkills, rank
-from router.request import Request, Turn
+from router.request import Request
 from router.result import RoutingResult
 from router.retrieval.index import SkillIndex
 from router.router import SemanticRouter
@@ -40,7 +41,6 @@ from router.service.shapes import (
     Forgotten,
     FoundSkill,
     FoundSkills,
-    History,
     LLMModel,
     LoadArguments,
     LoadedSkill,
@@ -192,8 +192,11 @@ class Service:
         """Have the LLM write requests for the skills that have none, or have changed since."""
         from router.enrichment.asking import plan_of  # only this use case needs it
 
+        price = None
+        if arguments.input_price is not None and arguments.output_price is not None:
+            price = Price(arguments.input_price, arguments.output_price)
         if arguments.dry_run:
-            plan = plan_of((await self.router.open()).catalog, arguments.skills)
+            plan = plan_of((await self.router.open()).catalog, arguments.skills, price=price)
             return Enriched(
                 written=[],
                 requests=0,
@@ -202,9 +205,17 @@ class Service:
                 planned=list(plan.skills),
                 input_tokens=plan.input_tokens,
                 output_tokens=plan.output_tokens,
+                cost=plan.cost,
+                most=plan.most,
                 ended="",
             )
-        return Enriched.model_validate(await self.router.enrich(arguments.skills))
+        report = await self.router.enrich(
+            arguments.skills,
+            price=price,
+            max_cost=arguments.max_cost,
+            concurrency=arguments.concurrency,
+        )
+        return Enriched.model_validate(report)
 
     async def status(self, _asked: NoArguments) -> RouterStatus:
         """Which skills are loaded or faulty, and the state of caches, encoder and LLMs."""
@@ -271,7 +282,7 @@ def _request_of(arguments: RouteArguments | RankArguments) -> Request:
     return Request.parse(
         arguments.request,
         available=arguments.available_skills,
-        history=_turns(arguments.history),
+        history=arguments.history,
         scope=arguments.scope,
     )
 
@@ -280,7 +291,7 @@ def _cache_key_arguments(arguments: RouteArguments) -> dict[str, Any]:
     """The arguments of ``route`` that are part of the key of a cached answer, beside the text."""
     return {
         "available_skills": arguments.available_skills,
-        "history": _turns(arguments.history),
+        "history": arguments.history,
         "scope": arguments.scope,
     }
 
@@ -290,13 +301,9 @@ def _constraints(arguments: Constraints) -> dict[str, Any]:
     return {
         "available": arguments.available_skills,
         "always_include": arguments.always_include,
-        "history": _turns(arguments.history),
+        "history": arguments.history,
         "scope": arguments.scope,
     }
-
-
-def _turns(history: History) -> list[Turn]:
-    return [turn for turn in history if turn is not None]
 
 
 def _encoder_name(identity: str) -> str:

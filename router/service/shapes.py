@@ -9,23 +9,24 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainValidator,
+    ValidationError,
     WithJsonSchema,
     model_validator,
 )
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from router.errors import InvalidRequest
+from router.errors import InvalidTurn
 from router.request import (
     MAX_HISTORY_TURNS,
     MAX_LIMIT,
     MAX_REQUEST_CHARACTERS,
     MAX_SCOPE_CHARACTERS,
-    Turn,
-    turn_of,
+    kept_turns,
 )
 from router.result import Decision
 
@@ -67,16 +68,23 @@ class FromAttributes(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-def _read_turn(given: Any) -> Turn | None:
+def _read_history(given: list[Any]) -> list[Any]:
     try:
-        return turn_of(given)
-    except InvalidRequest as error:
-        raise ValueError(str(error)) from None
+        return list(kept_turns(given))
+    except InvalidTurn as error:
+        fault = InitErrorDetails(
+            type=PydanticCustomError("turn", "{reason}", {"reason": error.reason}),
+            loc=(error.position,),
+            input=given[error.position],
+        )
+        # Pydantic puts the place of the history in front of that of the turn.
+        raise ValidationError.from_exception_data("history", [fault]) from None
 
 
 History: TypeAlias = Annotated[
-    list[Annotated[Turn | None, PlainValidator(_read_turn)]],
+    list[Any],
     Field(max_length=MAX_MESSAGES),
+    AfterValidator(_read_history),
     WithJsonSchema(
         {
             "type": "array",
@@ -92,8 +100,8 @@ History: TypeAlias = Annotated[
         }
     ),
 ]
-"""Earlier turns, in every form that ``Request`` takes; None is a message that says nothing. The
-schema names the one form that all models can write."""
+"""Earlier turns, in every form that ``Request`` takes; read, they are the ``Turn`` objects that are
+kept. The schema names the one form that all models can write."""
 
 
 class RouteArguments(Arguments):
@@ -187,6 +195,16 @@ class EnrichArguments(Arguments):
     dry_run: bool = Field(
         False, description="True: nothing is asked; says who would be, and estimates the tokens."
     )
+    input_price: float | None = Field(
+        None, ge=0, description="Dollars for a million tokens of questions; give both prices."
+    )
+    output_price: float | None = Field(
+        None, ge=0, description="Dollars for a million tokens of answers."
+    )
+    max_cost: float | None = Field(
+        None, ge=0, description="Dollars; a call that might overrun them is not made. Needs prices."
+    )
+    concurrency: int = Field(4, ge=1, le=64, description="Questions at the same time.")
 
 
 class NoArguments(Arguments):
@@ -288,6 +306,8 @@ class Enriched(FromAttributes):
     planned: list[str] = Field([], description="Of `dry_run`: skills that would be asked about.")
     input_tokens: int
     output_tokens: int
+    cost: float | None = Field(None, description="Dollars, with prices; of `dry_run` likely.")
+    most: float | None = Field(None, description="Of `dry_run`: what it costs at most.")
     ended: str = Field(description="Why it ended early; empty when it did not.")
 
 

@@ -6,8 +6,8 @@ needs the user's trust there is left out until the user has run ``router trust``
 
 The words of the code: a value of a folder's file is *guarded* where only the user may set it. It is
 *ignored* where it is guarded and the folder is not trusted with it; all others are *effective*. So
-in a cloned folder whose ``router.toml`` sets ``fuzzy.max_entries`` and ``llm.openai.base_url``, the
-size counts at once, and the address only after ``router trust``.
+in a cloned folder whose ``router.toml`` sets ``vector.caution = "careful"`` and
+``llm.openai.base_url``, the caution counts at once, and the address only after ``router trust``.
 
 No file may hold a key, because files are copied and committed.
 """
@@ -15,6 +15,7 @@ No file may hold a key, because files are copied and committed.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -105,6 +106,23 @@ def user_file() -> Path:
     return config_folder() / SETTINGS_FILE
 
 
+def way_out(folder: Path) -> str:
+    """What errors of a folder's files end with. A fault stops the router, because to go on with
+    other values than the project asks for could be what nobody notices; but a stranger's file must
+    leave a way to go on without it."""
+    return (
+        f"Correct the settings files of {str(folder)!a}, or go on without them: set "
+        "ROUTER_FOLDER_SETTINGS=false"
+    )
+
+
+def users_skills() -> Path:
+    """The user's own folder of skills, where the setting ``skills`` names no other. It may be
+    missing."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is no home
+    return Path(home) / ".agents" / "skills"
+
+
 def user_settings(model: type[BaseModel]) -> dict[str, Any]:
     """The user's own settings, as nested tables; none when there is no file. Raises as
     ``folder_settings`` does."""
@@ -126,12 +144,16 @@ def folder_settings(model: type[BaseModel], folder: Path) -> FolderSettings:
             trusted folders cannot be read.
     """
     files: dict[str, dict[str, Any]] = {}
-    if folder.resolve() != config_folder().resolve():  # there it is the user's own file
-        files[SETTINGS_FILE] = _read(folder / SETTINGS_FILE, SETTINGS_FILE)
-    files[PROJECT_FILE] = _table(_read(folder / PROJECT_FILE, PROJECT_FILE))
-    for name, values in files.items():
-        _refuse_keys(model, values, name)
-    guarded = {name: needing_trust(model, values, folder) for name, values in files.items()}
+    try:
+        if folder.resolve() != config_folder().resolve():  # there it is the user's own file
+            files[SETTINGS_FILE] = _read(folder / SETTINGS_FILE, SETTINGS_FILE)
+        files[PROJECT_FILE] = _table(_read(folder / PROJECT_FILE, PROJECT_FILE))
+        for name, values in files.items():
+            _refuse_keys(model, values, name)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}. {way_out(folder)}") from error
+    users = user_settings(model)
+    guarded = {name: needing_trust(model, values, folder, users) for name, values in files.items()}
     trusted = any(guarded.values()) and TrustedFolders().holds(folder, digest_of(guarded))
     return FolderSettings(folder, files, guarded, trusted)
 

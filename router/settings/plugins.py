@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from router.errors import ConfigurationError
+from router.given import check_part
 
 LLMS: Final = "cascade_router.llms"
 ENCODERS: Final = "cascade_router.encoders"
@@ -77,13 +78,7 @@ def load_plugin(group: str, name: str, kind: type[Any], setting: str) -> Any:
         made: object = make()
     except Exception as error:
         raise ConfigurationError(f"{where}: cannot be made: {_said(error)}") from error
-    missing = [
-        wanted for wanted in vars(kind) if not wanted.startswith("_") and not hasattr(made, wanted)
-    ]
-    if missing:
-        raise ConfigurationError(
-            f"{where}: {type(made).__name__} is no {kind.__name__}; it lacks {', '.join(missing)}"
-        )
+    check_part(where, made, kind)
     return made
 
 

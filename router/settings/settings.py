@@ -3,8 +3,8 @@
 Sources, strongest first: arguments, ``ROUTER_*`` environment variables, ``router.toml`` in the
 working directory, ``[tool.router]`` in its ``pyproject.toml``, the user's own ``router.toml`` in
 ``trust.config_folder()``, the defaults below. The files of the working directory may come with a
-cloned repository: until the user trusts that folder, they set only what is harmless. See
-``router/settings/files.py``.
+cloned repository: until the user trusts that folder, they set only what is harmless, and what is
+more careful than the user's own value. See ``router/settings/files.py``.
 
 A nested value is named with two underscores: ``ROUTER_FUZZY__TTL_SECONDS=3600``. Keys of providers
 are read from the environment only, and never written or shown.
@@ -17,6 +17,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -28,6 +29,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
+    TypeAdapter,
     ValidationError,
 )
 from pydantic.fields import FieldInfo
@@ -41,9 +43,18 @@ from pydantic_settings import (
 
 from router.errors import ConfigurationError
 from router.plain_json import words_of
-from router.settings.files import folder_settings, user_file, user_settings, warn_once
+from router.settings.files import (
+    PROJECT_FILE,
+    SETTINGS_FILE,
+    folder_settings,
+    user_file,
+    user_settings,
+    users_skills,
+    warn_once,
+    way_out,
+)
 from router.settings.plugins import ANSWER_CACHES, ENCODERS, LLMS, checked_name
-from router.settings.trust import Trust, leaves
+from router.settings.trust import Measure, Trust, leaves
 
 
 def _split(value: object) -> object:
@@ -95,6 +106,13 @@ MAX_ENTRIES = 10_000_000
 
 Caution = Literal["bold", "balanced", "careful"] | Annotated[float, Field(ge=0, le=1)]
 CAUTIONS = {"bold": 0.3, "balanced": 0.5, "careful": 0.65}
+
+
+def least_probability(caution: str | float) -> float:
+    """A caution as the least probability, in [0, 1], that a loaded skill is right."""
+    return CAUTIONS[caution] if isinstance(caution, str) else caution
+
+
 ENCODER_KINDS = ("bundled", "onnx", "minilm", "sentence-transformers", "openai", "ollama")
 EncoderKind = Annotated[
     str, AfterValidator(_of_today), AfterValidator(checked_name(ENCODERS, *ENCODER_KINDS))
@@ -109,18 +127,18 @@ class _Section(BaseModel):
 class FuzzySettings(_Section):
     """Stage 1, the fuzzy cache."""
 
-    similarity_threshold: Annotated[float, Trust.ANYONE] = Field(0.75, ge=0, le=1)
+    similarity_threshold: Annotated[float, Trust.COST] = Field(0.75, ge=0, le=1)
     """Least Levenshtein similarity of a hit, in [0, 1]; the content gate applies on top."""
-    ttl_seconds: Annotated[float, Trust.ANYONE] = Field(7 * 24 * 3600, gt=0)
-    max_entries: Annotated[int, Trust.ANYONE] = Field(500, ge=1, le=MAX_ENTRIES)
+    ttl_seconds: Annotated[float, Trust.COST] = Field(7 * 24 * 3600, gt=0)
+    max_entries: Annotated[int, Trust.COST] = Field(500, ge=1, le=MAX_ENTRIES)
 
 
 class ExactSettings(_Section):
     """Stage 2, the exact cache."""
 
-    ttl_seconds: Annotated[float, Trust.ANYONE] = Field(7 * 24 * 3600, gt=0)
-    max_entries: Annotated[int, Trust.ANYONE] = Field(1000, ge=1, le=MAX_ENTRIES)
-    max_bytes: Annotated[int, Trust.ANYONE] = Field(64 * 2**20, ge=2**20, le=2**40)
+    ttl_seconds: Annotated[float, Trust.COST] = Field(7 * 24 * 3600, gt=0)
+    max_entries: Annotated[int, Trust.COST] = Field(1000, ge=1, le=MAX_ENTRIES)
+    max_bytes: Annotated[int, Trust.COST] = Field(64 * 2**20, ge=2**20, le=2**40)
     """Of the answers together, with the spellings of their requests; nearly."""
 
 
@@ -157,40 +175,40 @@ class LLMSettings(_Section):
     or a base URL is set, then ollama when a host is set."""
     openai: OpenAISettings = OpenAISettings()
     ollama: OllamaSettings = OllamaSettings()
-    timeout_seconds: Annotated[float, Trust.ANYONE] = Field(20.0, gt=0)
+    timeout_seconds: Annotated[float, Trust.COST] = Field(20.0, gt=0)
     """Deadline of the whole stage: every retry and every provider together."""
-    max_retries: Annotated[int, Trust.ANYONE] = Field(2, ge=0, le=10)
+    max_retries: Annotated[int, Trust.COST] = Field(2, ge=0, le=10)
     """Further tries per provider after 429, 5xx or a connection error."""
-    breaker_failures: Annotated[int, Trust.ANYONE] = Field(5, ge=1)
+    breaker_failures: Annotated[int, Trust.COST] = Field(5, ge=1)
     """Failures in a row after which a provider is left alone ..."""
-    breaker_reset_seconds: Annotated[float, Trust.ANYONE] = Field(30.0, gt=0)
+    breaker_reset_seconds: Annotated[float, Trust.COST] = Field(30.0, gt=0)
     """... for this long; then one trial call decides."""
-    offered_tokens: Annotated[int, Trust.ANYONE] = Field(8_000, ge=100, le=200_000)
+    offered_tokens: Annotated[int, Trust.LOWER] = Field(8_000, ge=100, le=200_000)
     """What the names and descriptions of the skills that the LLM is offered may take. While all of
     them fit, all are offered; else the likeliest, as many as fit."""
 
 
 class VectorSettings(_Section):
-    """Stage 4, the vector fallback."""
+    """Stage 4, the vector fallback, which also confirms weak answers of an LLM."""
 
-    caution: Annotated[Caution, Trust.ANYONE] = "balanced"
+    caution: Annotated[Caution, Trust.HIGHER, Measure(least_probability)] = "balanced"
     """How sure retrieval must be before it loads a skill without an LLM: ``bold``, ``balanced``,
     ``careful``, or the least probability, in [0, 1], that the skill is right. More caution routes
     fewer requests, and of those fewer wrongly."""
-    confidence_threshold: Annotated[float, Trust.ANYONE] = Field(0.5, ge=0, le=1)
-    """An LLM answer below it is weak, and stage 4 runs."""
-    confidence_boost: Annotated[float, Trust.ANYONE] = Field(0.15, ge=0, le=1)
+    confidence_threshold: Annotated[float, Trust.COST] = Field(0.5, ge=0, le=1)
+    """An LLM answer below it, or one whose confidence is not known, is weak, and stage 4 runs."""
+    confidence_boost: Annotated[float, Trust.COST] = Field(0.15, ge=0, le=1)
     """Lift of a weak answer that retrieval supports."""
-    confidence_cap: Annotated[float, Trust.ANYONE] = Field(0.95, ge=0, le=1)
+    confidence_cap: Annotated[float, Trust.COST] = Field(0.95, ge=0, le=1)
     """No lift goes above it."""
-    generic_skills: Annotated[Names, Trust.ANYONE] = ("writer", "knowledge")
+    generic_skills: Annotated[Names, Trust.COST] = ("writer", "knowledge")
     """Fall-back skills: being the only choice, one of them makes a weak answer."""
     max_suggestions: Annotated[int, Trust.ANYONE] = Field(3, ge=0, le=20)
 
     @property
     def least_right(self) -> float:
         """The caution as the least probability, in [0, 1], that a loaded skill is right."""
-        return CAUTIONS[self.caution] if isinstance(self.caution, str) else self.caution
+        return least_probability(self.caution)
 
 
 class EncoderSettings(_Section):
@@ -210,7 +228,7 @@ class EncoderSettings(_Section):
 class WatchSettings(_Section):
     """Following the skills on disk."""
 
-    polling: Annotated[bool | None, Trust.ANYONE] = None
+    polling: Annotated[bool | None, Trust.COST] = None
     """True looks every second instead of waiting for the system's events; None does so only where
     there are none, or where ``WATCHFILES_FORCE_POLLING`` is set."""
 
@@ -226,7 +244,7 @@ class LearningSettings(_Section):
     max_error: Annotated[float, Trust.USER] = Field(0.01, ge=0, lt=1)
     """Largest share of wrong answers, relative to the LLM's, for which LLM calls may be saved; it
     holds with 95% confidence. 0 asks the LLM whenever no cache answers."""
-    seed: Annotated[int, Trust.ANYONE] = 0
+    seed: Annotated[int, Trust.COST] = 0
     """Seed of the random choice of local answers that are audited."""
     share_scopes: Annotated[bool, Trust.USER] = False
     """Whether requests of a scope teach too. What they teach serves every scope."""
@@ -241,7 +259,7 @@ class MemoryServiceSettings(_Section):
     """Its HTTP API, or its MCP endpoint (which needs the extra ``mcp``)."""
     token: Annotated[SecretStr | None, Trust.USER] = None
     """Set it by environment variable, not in a file."""
-    probe_seconds: Annotated[float, Trust.ANYONE] = Field(2.0, gt=0, le=60)
+    probe_seconds: Annotated[float, Trust.COST] = Field(2.0, gt=0, le=60)
     """How long the service may take to answer before it counts as down, and how long what the files
     say waits for it. It loads its models first, so a fresh one is slow."""
 
@@ -272,13 +290,13 @@ class MemorySettings(_Section):
     layer_ttl_days: Annotated[dict[str, Days], Trust.USER] = {}
     """Days after which items of a layer go, by layer, such as ``{"session" = 30}``. An item's own
     ``expires_at`` is stronger."""
-    layer_deadline_seconds: Annotated[float, Trust.ANYONE] = Field(0.05, gt=0)
+    layer_deadline_seconds: Annotated[float, Trust.COST] = Field(0.05, gt=0)
     """What one layer may take; what it has not found by then is not waited for ..."""
-    deadline_seconds: Annotated[float, Trust.ANYONE] = Field(0.25, gt=0)
+    deadline_seconds: Annotated[float, Trust.COST] = Field(0.25, gt=0)
     """... nor what all of them have not."""
-    cache_ttl_seconds: Annotated[float, Trust.ANYONE] = Field(300.0, gt=0)
+    cache_ttl_seconds: Annotated[float, Trust.COST] = Field(300.0, gt=0)
     """How long an answer of the layers may be given again while nothing is written."""
-    mcp_tools: Annotated[bool, Trust.ANYONE] = True
+    mcp_tools: Annotated[bool, Trust.LOWER] = True
     """Whether the MCP server has the tools of memory. Without them models read less than half."""
     service: MemoryServiceSettings = MemoryServiceSettings()
 
@@ -309,12 +327,17 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,  # a traceback shows the underlying error, and keys are input
     )
 
+    folder_settings: Annotated[bool, Trust.USER] = True
+    """Whether the files of the working directory are read. False goes on without them, such as
+    where one of them is broken and not yours to correct. What they say of it themselves does not
+    count."""
     skills: Annotated[Paths | None, Trust.FOLDER] = None
-    """Folders of skills, strongest first. None: ``skills``, ``.agents/skills`` and
-    ``.claude/skills`` under the working directory, then ``~/.agents/skills``, where they exist."""
-    max_skills: Annotated[int, Trust.ANYONE] = Field(100_000, ge=1)
+    """Folders of skills, strongest first. None: ``~/.agents/skills``, then ``skills``,
+    ``.agents/skills`` and ``.claude/skills`` under the working directory, where they exist. What a
+    file of the working directory names comes after the user's own."""
+    max_skills: Annotated[int, Trust.COST] = Field(100_000, ge=1)
     """Skills taken from folders, at most. What is left out is reported by every command."""
-    shipped_skills: Annotated[bool, Trust.ANYONE] = True
+    shipped_skills: Annotated[bool, Trust.LOWER] = True
     """Whether the skills that come with the package are installed too, weakest of all."""
     listings: Annotated[Paths, Trust.FOLDER] = ()
     """Folders of skills and JSON indexes that list skills which are not installed, strongest first:
@@ -330,16 +353,16 @@ class Settings(BaseSettings):
     answer_cache: Annotated[AnswerCacheName, Trust.USER] = "local"
     """Where answers are cached: ``local`` is this machine's memory and ``state_dir``; or a plug-in.
     With ``cluster.url``, the cluster's cache is used."""
-    pinned_skills: Annotated[Names, Trust.ANYONE] = ()
+    pinned_skills: Annotated[Names, Trust.COST] = ()
     """Skills that the LLM is offered in any case."""
-    enrichment: Annotated[StatePath | None, Trust.FOLDER] = None
+    enrichment: Annotated[StatePath | None, Trust.USER] = None
     """A file of requests that an LLM has written for the skills, whatever root they come from. It
     counts before the ``enrichment.jsonl`` in the roots."""
     enrichment_on_save: Annotated[bool, Trust.USER] = False
     """Whether a skill that is saved while the router watches is enriched at once."""
-    max_concurrency: Annotated[int, Trust.ANYONE] = Field(16, ge=1, le=1000)
+    max_concurrency: Annotated[int, Trust.LOWER] = Field(16, ge=1, le=1000)
     """How many requests ``route_many`` works on at a time."""
-    max_pending: Annotated[int, Trust.ANYONE] = Field(10_000, ge=1)
+    max_pending: Annotated[int, Trust.COST] = Field(10_000, ge=1)
     """How many requests may wait or be decided at once; one more is refused as ``Overloaded``."""
     fuzzy: FuzzySettings = FuzzySettings()
     exact: ExactSettings = ExactSettings()
@@ -384,10 +407,11 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - .env files are not a source
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - nor are secret folders
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        stronger = (init_settings(), _switch_of_environment())
         return (
             init_settings,
             env_settings,
-            *(_FileSource(settings_cls, values) for values in _file_values(settings_cls)),
+            *(_FileSource(settings_cls, values) for values in _file_values(settings_cls, stronger)),
         )
 
 
@@ -413,11 +437,35 @@ Given: TypeAlias = Sequence[tuple[str | None, Mapping[str, Any]]]
 """What each source gives, strongest first: a file with its name, the environment with None."""
 
 
-def given_by_source(settings: type[BaseSettings]) -> Given:
+def given_by_source(
+    settings: type[BaseSettings], arguments: Mapping[str, Any] = MappingProxyType({})
+) -> Given:
     """What each source but the arguments gives that counts."""
-    files = folder_settings(settings, Path.cwd()).effective
     environment = EnvSettingsSource(settings)()
-    return ((None, environment), *files.items(), (str(user_file()), user_settings(settings)))
+    user = user_settings(settings)
+    files: Mapping[str, Any] = {}
+    if _reads_folder(arguments, environment, user):
+        files = folder_settings(settings, Path.cwd()).effective
+    return ((None, environment), *files.items(), (str(user_file()), user))
+
+
+def _switch_of_environment() -> dict[str, str]:
+    """What the environment gives for ``folder_settings``. The whole environment is read later, and
+    takes milliseconds."""
+    given = [os.environ[name] for name in os.environ if name.upper() == "ROUTER_FOLDER_SETTINGS"]
+    return {"folder_settings": given[-1]} if given else {}
+
+
+def _reads_folder(*given: Mapping[str, Any]) -> bool:
+    """Whether the files of the working directory are wanted, by what the arguments, the environment
+    and the user's own file give. What is neither yes nor no is told with all other faults."""
+    for values in given:
+        if "folder_settings" in values:
+            try:
+                return TypeAdapter(bool).validate_python(values["folder_settings"])
+            except ValidationError:
+                break
+    return True
 
 
 def source_of(path: Sequence[str], given: Given) -> str | None:
@@ -464,7 +512,7 @@ def _render(error: ValidationError, arguments: Mapping[str, Any]) -> str:
     variable gives it."""
     faults: dict[str, list[str]] = {}
     sources: dict[str, str | None] = {}
-    given = given_by_source(Settings)
+    given = given_by_source(Settings, arguments)
     for fault in error.errors(include_input=False, include_url=False):
         # Of a setting that has several types, the last part names the one that did not fit.
         parts = [str(part) for part in fault["loc"]]
@@ -473,11 +521,13 @@ def _render(error: ValidationError, arguments: Mapping[str, Any]) -> str:
         what = _unknown(name) if fault["type"] == "extra_forbidden" else words_of(fault)
         faults.setdefault(name, []).append(_RENAMED.get(name, what))
         sources[name] = None if _gives(arguments, parts) else source_of(parts, given)
-    return "; ".join(
+    told = "; ".join(
         f"setting {name}: {', or: '.join(what)}"
         + (f" (in {sources[name]})" if sources[name] else "")
         for name, what in faults.items()
     )
+    of_folder = {SETTINGS_FILE, PROJECT_FILE} & set(sources.values())
+    return f"{told}. {way_out(Path.cwd())}" if of_folder else told
 
 
 def _unknown(name: str) -> str:
@@ -518,8 +568,32 @@ def _warn_of_unknown_variables(settings: type[BaseSettings]) -> None:
         warn_once(f"the variable {variable!a} names no setting, and is ignored: {why}")
 
 
-def _file_values(settings: type[BaseSettings]) -> tuple[dict[str, Any], ...]:
-    """What each file sets, strongest first. What is ignored in the working directory is logged."""
+def _file_values(
+    settings: type[BaseSettings], stronger: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, Any], ...]:
+    """What each file sets, strongest first. What is ignored in the working directory is logged.
+    ``stronger`` is what the sources give that are stronger than files."""
+    user = user_settings(settings)
+    if not _reads_folder(*stronger, user):
+        return (user,)
     here = folder_settings(settings, Path.cwd())
     here.warn_of_ignored()
-    return (*here.effective.values(), user_settings(settings))
+    return (*(_with_users_skills(values, user) for values in here.effective.values()), user)
+
+
+def _with_users_skills(values: dict[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a file of the working directory, with the user's own folders of skills before
+    those that it names: a cloned folder may add skills, and leaves none of the user's out."""
+    if "skills" not in values:
+        return values
+    own: object = user.get("skills")
+    if own is None:
+        own = [str(users_skills())] if users_skills().is_dir() else []
+    return values | {"skills": [*_listed(own), *_listed(values["skills"])]}
+
+
+def _listed(value: object) -> list[object]:
+    """A list as it was given, or as text. Anything else is an item of one, which is refused with
+    all other faults."""
+    found = _split(value)
+    return found if isinstance(found, list) else [found]

@@ -1,8 +1,9 @@
 """Who may give which setting, and which folders the user trusts.
 
 A file in the working directory may have come with a cloned repository. It may tune the router, but
-it must not decide where requests, keys or files go, or which code is loaded. So each setting has a
-class of trust, and what a stranger may not set is left out unless the user has trusted the folder.
+it must not decide where requests, keys or files go, or which code is loaded; nor may it raise the
+user's costs, make the user wait, or loosen a guard. So each setting has a class of trust, and what
+a stranger may not set is left out unless the user has trusted the folder.
 
 Trust is given to a folder together with the values that need it. When one of these values changes,
 the folder is not trusted any more until the user has looked again.
@@ -13,9 +14,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import platformdirs
@@ -36,11 +39,31 @@ class Trust(Enum):
     """Who may set a setting. Written beside the field: ``Annotated[int, Trust.ANYONE]``."""
 
     ANYONE = "anyone"
-    """Harmless, such as a threshold or a size: a cloned folder may set it."""
+    """Harmless, whatever the value: a cloned folder may set it."""
+    HIGHER = "higher"
+    """A guard. A cloned folder may set it to what the user has or to more, and not to less."""
+    LOWER = "lower"
+    """What costs money or opens something. A cloned folder may set it to what the user has or to
+    less, and not to more."""
     FOLDER = "folder"
     """One or more paths. A cloned folder may name what lies inside it; the rest is the user's."""
+    COST = "cost"
+    """Can cost money, time or answers that the user would have had, whether it is raised or
+    lowered: the user's."""
     USER = "user"
-    """Decides where data, keys or files go, or which code is loaded."""
+    """Decides where data, keys or files go, or which code is loaded: the user's."""
+
+
+_TUNING: Final = (Trust.HIGHER, Trust.LOWER, Trust.COST)
+"""Not for a stranger to set, but they lead nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Written beside a setting of class ``HIGHER`` or ``LOWER`` whose values do not compare as they
+    are: gives the number that they compare by."""
+
+    number: Callable[[Any], float]
 
 
 def config_folder() -> Path:
@@ -85,19 +108,67 @@ def without(values: Mapping[str, Any], paths: Iterable[SettingPath]) -> dict[str
 
 
 def needing_trust(
-    model: type[BaseModel], values: Mapping[str, Any], folder: Path
+    model: type[BaseModel],
+    values: Mapping[str, Any],
+    folder: Path,
+    users: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[SettingPath, Any]:
-    """What a file of a folder sets that only the user may, or that has no class of trust."""
+    """What a file of a folder sets that only the user may, or that has no class of trust.
+
+    Args:
+        model: the settings with their classes of trust.
+        values: what the file sets.
+        folder: that the file lies in.
+        users: what the user's own file sets, with which the folder's values are compared.
+    """
     found: dict[SettingPath, Any] = {}
     for path, field in leaves(model):
         given, value = value_at(values, path)
         if not given:
             continue
         trust = trust_of(field)
-        if trust is Trust.ANYONE or (trust is Trust.FOLDER and _lies_inside(field, value, folder)):
+        if (
+            trust is Trust.ANYONE
+            or (trust is Trust.FOLDER and _lies_inside(field, value, folder))
+            or (
+                trust in (Trust.HIGHER, Trust.LOWER)
+                and _is_as_careful(
+                    field, value, value_at(users, path), raised=trust is Trust.HIGHER
+                )
+            )
+        ):
             continue
         found[path] = value
     return found
+
+
+def leading_elsewhere(
+    model: type[BaseModel], values: Mapping[str, Any], folder: Path
+) -> tuple[SettingPath, ...]:
+    """Of the settings that nested tables give, those that decide where data, keys or files go, or
+    which code is loaded, or have no class of trust. Paths inside the folder are none of them."""
+    fields = dict(leaves(model))
+    needing = needing_trust(model, values, folder)
+    return tuple(path for path in needing if trust_of(fields[path]) not in _TUNING)
+
+
+def _is_as_careful(
+    field: FieldInfo, value: object, users: tuple[bool, object], *, raised: bool
+) -> bool:
+    """Whether a value is what the user has, or differs from it in the direction that is harmless.
+    ``users`` is what ``value_at`` gives for the user's own settings."""
+    adapter = TypeAdapter(field.rebuild_annotation())
+    number = next((mark.number for mark in field.metadata if isinstance(mark, Measure)), float)
+    try:
+        given = number(adapter.validate_python(value))
+    except ValidationError:
+        return True  # it is refused with all other faults, so that its author hears of it
+    is_set, own = users
+    try:
+        least = number(adapter.validate_python(own) if is_set else field.default)
+    except ValidationError:
+        return False
+    return given >= least if raised else given <= least
 
 
 def _lies_inside(field: FieldInfo, value: object, folder: Path) -> bool:

@@ -56,7 +56,8 @@ class ShadowedSkill:
             0,
             Severity.WARNING,
             "shadowed",
-            f"not offered: the skill {self.manifest.name!r} at {self.by.path} is stronger",
+            f"not offered: the skill {self.manifest.name!r} at {self.by.path} is stronger; rename "
+            "one of them, or name the folders in the order that you want (ROUTER_SKILLS)",
         )
 
 
@@ -333,9 +334,14 @@ def load_catalog(
 def read_own_enrichments(
     path: Path | None, previous: Catalog | None = None
 ) -> dict[Path, EnrichmentFile]:
-    """The user's own file of enrichments, if there is one; it is parsed again if it has changed."""
+    """The user's own file of enrichments, if there is one; it is parsed again if it has changed.
+    One that is not there yet is noted and no fault: it is named before the first enrichment."""
     if path is None:
         return {}
+    if path.parent.is_dir() and not os.path.lexists(path):
+        message = "not there yet; `router skills enrich` writes it"
+        notice = Diagnostic(path, 0, Severity.INFO, "enrichment-file", message)
+        return {path: EnrichmentFile(diagnostics=(notice,))}
     known = None if previous is None else previous.enrichments.get(path)
     return {path: read_enrichment(path, previous=known)}
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from router.errors import ConfigurationError
-from router.settings.files import warn_once
+from router.settings.files import users_skills, warn_once
 from router.skills.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -69,12 +69,14 @@ class RootScan:
 
 
 def default_roots() -> tuple[Path, ...]:
-    """The project's folders of skills, then the user's, strongest first. Any may be missing."""
+    """The user's folder of skills, then the project's, strongest first. Any may be missing.
+
+    The project may be a stranger's, and the agent that loads a skill does what it says. So no skill
+    of a project takes the name of one that the user has installed.
+    """
     here = Path.cwd()
-    places = [here / "skills", here / ".agents" / "skills", here / ".claude" / "skills"]
-    home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is no home
-    places.append(Path(home) / ".agents" / "skills")
-    return tuple(places)
+    projects = (here / "skills", here / ".agents" / "skills", here / ".claude" / "skills")
+    return (users_skills(), *projects)
 
 
 def shipped_skills_root() -> Path:

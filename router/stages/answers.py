@@ -20,6 +20,7 @@ from router.settings.plugins import ANSWER_CACHES, load_plugin
 from router.settings.settings import ExactSettings, FuzzySettings, Settings
 from router.stages.exact import ExactCache
 from router.stages.fuzzy import FuzzyCache, FuzzyMatch
+from router.stages.fuzzy_store import EVERYTHING, drop_digest
 from router.stages.validation import KeptAnswer
 
 _EXACT: Final = ExactSettings()
@@ -106,7 +107,8 @@ class LocalAnswers:
     Attributes:
         exact: answers to identical requests, in memory.
         fuzzy: answers to identical and similar requests, in memory and in the file. An answer that
-            another process drops or replaces in the file leaves ``exact`` within a second.
+            another process drops, or replaces in the file, leaves ``exact`` within a second, also
+            one that was never in the file.
     """
 
     def __init__(
@@ -134,6 +136,7 @@ class LocalAnswers:
             path=path,
             clock=clock,
             changed_elsewhere=self.exact.discard,
+            dropped_on_purpose=self._discard_exact,
         )
         self._writing: asyncio.TimerHandle | None = None
 
@@ -181,6 +184,15 @@ class LocalAnswers:
         self.exact.discard(text, context)
         self.fuzzy.discard(text, context)
         await in_thread(self.fuzzy.flush)
+
+    def _discard_exact(self, digests: frozenset[bytes]) -> None:
+        """Drop the answers with these digests from the exact cache."""
+        if EVERYTHING in digests:
+            self.exact.clear()
+            return
+        for text, context, _, _ in self.exact.latest(len(self.exact)):
+            if drop_digest(text, context) in digests:
+                self.exact.discard(text, context)
 
     async def keep_marks(self, catalog_version: str, marks: bytes) -> None:
         self.fuzzy.keep_marks(catalog_version, marks)

@@ -3,7 +3,7 @@
 "do it again" and "and in German?" do not say which skill they need. Such a request is given a
 *context*: the latest turn of the user that has content, also the turn before it if that turn is a
 follow-up itself, and the beginning of the assistant's latest answer. Retrieval ranks the request
-alone and in this context (``stages/retrieval.py``). A request that is no follow-up gets no context:
+alone and in this context (``retrieval.py``). A request that is no follow-up gets no context:
 conversations change their subject, and the earlier turns would then mislead.
 
 Why the assistant's answer: the earlier turn is about something that has been done, and the
@@ -13,18 +13,26 @@ fifteen catalogs of ``benchmarks/trades.py`` with examples, 24 of 60 follow-ups 
 when the turn was joined to the request, 28 when the clauses of the turn could ask for no skill of
 their own, and 41 with the answer, and half of the vector's weight for the request. The answer may
 quote text from anywhere. So its length is bounded, and it is used only together with a turn of the
-user, or where the user, without a turn before, consents to what it asks ("yes please"). Names of
+user, or where the user consents to what it asks. Names of
 skills are removed from it: "Created with create_invoice." and "create_invoice or void_invoice?" are
 about what was done or could be done, and not about what is wanted next.
 
+Who says "yes please" to "Three carriers sail on Friday. Shall I book one?" wants what is offered,
+and not the list of carriers again. So this question takes the place of the request: it is ranked
+alone, and, where that gives no route, in the context. Of 118 such consents, written for the same
+catalogs and others, 52 were routed right and 11 wrong when the request was read with the turn and
+the answer; with the question, 103 are right and 6 wrong.
+
 Thanks, greetings and small talk get no context: neither "thanks!" nor "tell me a joke" asks for the
-same thing again. Nor does "great", unless the assistant has asked a question, nor "not that one".
+same thing again. Nor does "great" or "that worked", unless the assistant has asked a question, nor
+"not that one".
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from router.request import Request
@@ -65,10 +73,12 @@ _REPLY: Final = re.compile(
 _POINTER: Final = re.compile(
     r"\b(?:it|its|that|those|these|this|them|they|their|he|she|his|her|him|one|ones|same|other|"
     r"others|another|again|instead|rather|too|also|then|first|second|third|last|next|previous|"
-    r"rest|both|above|earlier|later|more|less|still|there)\b",
+    r"rest|both|above|earlier|later|more|less|still|"
+    r"(?<!\bis )(?<!\bare )there(?!['\u2019]s| is| are))\b",
     re.IGNORECASE,
 )
-"""Words that point to something said before, or compare with it."""
+"""Words that point to something said before, or compare with it. "Is there a bus?" points to
+nothing."""
 _EMPTY: Final = frozenset(
     (
         *("ok", "okay", "yes", "yeah", "yep", "no", "nope", "nah", "not", "thanks", "thank", "thx"),
@@ -101,11 +111,45 @@ _BESIDE_COURTESY: Final = frozenset(
     (
         *("ok", "okay", "no", "nope", "nah", "oh", "ah", "well", "and", "great", "good", "fine"),
         *("nice", "perfect", "cool", "super", "awesome", "wonderful", "lovely", "excellent"),
-        *("brilliant", "fantastic", "amazing", "interesting", "then", "mate"),
+        *("brilliant", "fantastic", "amazing", "interesting", "then", "mate", "sweet", "neat"),
+        *("superb", "ace", "smart", "clever", "impressive", "impressed", "splendid", "marvellous"),
+        *("outstanding", "terrific", "fabulous", "incredible", "legend", "champion", "hero"),
+        *("genius", "bravo", "helpful", "happy", "pleased", "glad", "ta", "phew", "yay", "top"),
+        *("alright", "beautiful"),
     )
 )
 """Words that may stand beside thanks or a greeting without asking for anything. By themselves they
 ask for nothing either, unless the assistant has asked a question, which they answer."""
+_BESIDE_PRAISE: Final = frozenset(
+    (
+        *("you", "you're", "that", "that's", "this", "it", "it's", "is", "are", "was", "were"),
+        *("i", "i'm", "am", "my", "me", "a", "an", "the", "such", "what", "so", "very", "really"),
+        *("quite", "just", "simply", "absolutely", "totally", "with", "for", "now", "news"),
+        *("work", "stuff", "answer", "bot", "robot", "man", "boss"),
+    )
+)
+"""Words that ask for nothing beside praise: "you are amazing". Alone they may: "what is that?"."""
+_COMMENT: Final = re.compile(
+    r"\b(?:(?:(?:that|this|it)(?: has| all)? )?(?:worked|works|helps|helped|solved it|fixed it|"
+    r"did (?:it|the (?:trick|job)))(?: (?:now|well|fine|perfectly|a lot|for me|like a charm))?|"
+    r"(?:that|it)(?:['\u2019]s| is| was) (?:fast|quick|easy|a relief)|"
+    r"you(?:['\u2019]re| are)(?: (?:an?|the|my|such an?))?(?: \w+)? "
+    r"(?:star|gem|best|life ?saver|angel|champ|treasure|wizard)|"
+    r"you (?:rock|rule)|you(?:['\u2019]ve)? made my day|(?:good|nice) (?:one|to know)|"
+    r"(?:fair|good) enough|love (?:it|that|this)|not bad|what a relief|all good|no problem|"
+    r"cool beans|thumbs up|spot on|job done|you nailed it|that(?:['\u2019]ll| will) do|"
+    r"(?:just|exactly) what i (?:wanted|needed)|no (?:more|further) questions|"
+    r"i(?:['\u2019]?ll| will)(?: just)? (?:wait|see|manage|be back|come back|get back to you|"
+    r"let you know|(?:think|sleep) (?:about|on|over) (?:it|that)|(?:try|check) (?:it|that))"
+    r"(?: (?:then|first|later|tomorrow|now|out|myself))?|"
+    r"(?:i(?:['\u2019]ve| have)? )?(?:(?:just|already) )?(?:found|solved|sorted|figured)"
+    r" (?:it|that|them)(?: out)?(?: (?:myself|already))?)\b",
+    re.IGNORECASE,
+)
+"""Comments on an answer, and what people say when they need no more. Unlike thanks, they and praise
+ask for nothing only after an answer that asks nothing: "that works" may consent. These are lists,
+because no measure tells praise from a detail: "legend" and "red" are equally far from all skills.
+Of 18 comments that were written after the lists, they knew 8, and 7 more were then added."""
 _SMALL_TALK: Final = re.compile(
     r"\W*(?:(?:please )?tell me (?:a|another) joke|(?:and )?how are you(?: doing)?(?: today)?|"
     r"who (?:are|made|built|created) you|what(?: is|['\u2019]?s) your name|how old are you|"
@@ -132,6 +176,32 @@ _CONSENT: Final = re.compile(
     re.IGNORECASE,
 )
 """Whole requests that only consent to what the assistant has asked."""
+_AGREEMENT: Final = re.compile(
+    r"\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|of course|absolutely|definitely|certainly|great|good|"
+    r"perfect|please)\b",
+    re.IGNORECASE,
+)
+_RESERVATION: Final = re.compile(
+    r"\b(?:but|no|not|never|first|before|instead|rather|later)\b|n['\u2019]t\b|\?", re.IGNORECASE
+)
+"""Requests that begin like the first, and have nothing like the second, consent and say more:
+"ok, take the cheaper one"."""
+_OPEN_QUESTION: Final = re.compile(
+    r"\W*(?:and |or |so )?(?:what|which|who|whom|whose|when|where|why|how)\b", re.IGNORECASE
+)
+"""How questions begin that cannot be consented to."""
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?:;])\s+|\n+")
+_QUESTION: Final = re.compile(
+    r"\W*(?:(?:ok(?:ay)?|oh|hm+|well|hey|hi|please|sorry)\W+)*"
+    r"(?:(?:what(?! if\b)|who|when|where|why|how)(?:['\u2019]?s|['\u2019]re)?|whom|whose|which|is|"
+    r"are|was|were|am|do|does|did|has|have|had|should|may|must|(?:can|could|will|would)(?!\s+you\b)|"
+    r"tell me|explain)\b",
+    re.IGNORECASE,
+)
+"""How questions begin. "Can you …?" is a request for an action, and an action may be a detail of
+the one before: "can you remove the logo?"."""
+MIN_WORDS_OF_QUESTION: Final = 3
+"""A question of fewer words is no whole sentence: "which gate?"."""
 _DETAIL: Final = re.compile(
     r"\W*(?:(?:ok(?:ay)?|yes|no|and|but|or|also|only|just|now|then|please)\W+)*"
     r"(?:in|at|by|for|from|to|with|without|as|on|until|till|before|after|except|via|under|over|"
@@ -152,18 +222,41 @@ class RequestInContext:
         context: the earlier turns, where the request is a follow-up; else empty.
         turns: how many turns of the user are in the context.
         has_answer: whether the assistant's latest answer is in the context. Without a turn of the
-            user it is the question that the request consents to.
+            user it is its end, which asks what the request consents to.
+        question: the sentence of the assistant that the request consents to, where that sentence
+            says what is offered; else empty.
     """
 
     text: str
     context: str = ""
     turns: int = 0
     has_answer: bool = False
+    question: str = ""
+
+    @property
+    def asked(self) -> str:
+        """What is asked for: where the request consents to a question, what that question offers,
+        and what the request says besides."""
+        if not self.question:
+            return self.text
+        if _CONSENT.fullmatch(self.text):
+            return self.question
+        return f"{self.question}\n{self.text}"
 
     @property
     def whole(self) -> str:
-        """The context, if there is one, and the request."""
-        return f"{self.context}\n{self.text}" if self.context else self.text
+        """The context and the question, if there are such, and the request."""
+        question = "" if self.question in self.context else self.question
+        return "\n".join(part for part in (self.context, question, self.text) if part)
+
+    def readings(self) -> Iterator[RequestInContext]:
+        """The ways to read the request with what was said before, in the order in which they are
+        tried: as what the question offers, as that in the context, and as itself in the context."""
+        if self.question:
+            yield replace(self, context="", turns=0, has_answer=False)
+            yield self
+        if self.context:
+            yield replace(self, question="")
 
     @property
     def evidence(self) -> Evidence:
@@ -172,28 +265,36 @@ class RequestInContext:
         shown = text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"
         return {"turns_read": self.turns, "text_read": shown}
 
+    @property
+    def note(self) -> str:
+        """What the request was read with, for the user; empty where it was read alone."""
+        what = [
+            *(["an earlier turn of the user"] if self.turns == 1 else []),
+            *(["what the user said before"] if self.turns > 1 else []),
+            *(["the assistant's question"] if self.question else []),
+            *(["the assistant's answer"] if self.has_answer and not self.question else []),
+        ]
+        return f"; read with {' and '.join(what)}" if what else ""
+
     def explained(self, reason: str) -> str:
-        """The reason of a decision, with a note on the context where there is one."""
-        if not self.context:
+        """The reason of a decision, and what the request was read with and why."""
+        if not self.note:
             return reason
-        if not self.turns:
-            return f"{reason}; read with the assistant's question"
-        what = "an earlier turn of the user" if self.turns == 1 else "what the user said before"
-        answer = " and the assistant's answer" if self.has_answer else ""
-        return f"{reason}; read with {what}{answer}"
+        why = "it consents" if self.question else _why_not_alone(self.text)
+        return f"{reason}{self.note}, because {why}"
 
 
 def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInContext:
     """The request, with its context where it is a follow-up. ``names`` are removed from the
     assistant's answer: it often says which tool was used, or asks which one is meant."""
-    answers = (turn.text for turn in reversed(request.history) if turn.role == "assistant")
-    answer = next(answers, None)
-    if _asks_nothing_of_the_turn_before(request.text, answer):
+    if _asks_for_nothing(request):
         return RequestInContext(request.text)
+    answer = _latest_answer(request)
     earlier = [turn.text[:MAX_TURN_CHARACTERS] for turn in request.history if turn.role == "user"]
-    if not earlier and answer is not None and _consents(request.text, answer):
-        question = names.removed_from(answer.rstrip()[-MAX_ANSWER_CHARACTERS:])
-        return RequestInContext(request.text, question, has_answer=True)
+    end, question = "", ""
+    if answer is not None and request.history[-1].role == "assistant" and _asks(answer):
+        end = names.removed_from(answer.rstrip()[-MAX_ANSWER_CHARACTERS:])
+        question = _question_consented_to(request.text, end, names)
     parts = [request.text]
     while earlier and len(parts) <= MAX_TURNS and not stands_alone(parts[0]):
         turn = earlier.pop()
@@ -201,37 +302,77 @@ def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInCont
             parts.insert(0, turn)
     context = parts[:-1]
     if not context:
+        if end and _CONSENT.fullmatch(request.text):
+            return RequestInContext(request.text, end, has_answer=True, question=question)
         return RequestInContext(request.text)
     turns = len(context)
     if answer is not None:
         context.append(names.removed_from(answer[:MAX_ANSWER_CHARACTERS]))
-    return RequestInContext(request.text, "\n".join(context), turns, answer is not None)
+    return RequestInContext(request.text, "\n".join(context), turns, answer is not None, question)
 
 
 def reading_behind(request: Request, reason: str, names: SkillNames) -> RequestInContext:
     """How a request was read for an earlier decision, found out from the decision's reason. Caches
     do not store it, because it would put the conversation into their files."""
-    reading = in_context(request, names)
-    return reading if reason.endswith(reading.explained("")) else RequestInContext(request.text)
+    for reading in in_context(request, names).readings():
+        if f"{reading.note}, because " in reason:
+            return reading
+    return RequestInContext(request.text)
 
 
-def _asks_nothing_of_the_turn_before(text: str, answer: str | None) -> bool:
-    """Whether a text is thanks, a greeting, small talk or a rejection, or praise after an answer
-    that asks nothing. ``answer`` is the assistant's latest, if there is one."""
-    if is_courtesy(text) or _SMALL_TALK.fullmatch(text) or _REJECTION.fullmatch(text):
-        return True
-    is_praise = all(word in _BESIDE_COURTESY for word in tokens(text))
-    return is_praise and answer is not None and not _asks(answer)
+def _asks_for_nothing(request: Request) -> bool:
+    """Whether a request asks for nothing that the turn before was about."""
+    text = request.text
+    is_apart = is_courtesy(text) or _SMALL_TALK.fullmatch(text) or _REJECTION.fullmatch(text)
+    return bool(is_apart) or is_comment(request)
 
 
-def _consents(text: str, answer: str) -> bool:
-    """Whether a text only consents to what the assistant's latest answer asks."""
-    return _asks(answer) and _CONSENT.fullmatch(text) is not None
+def is_comment(request: Request) -> bool:
+    """Whether a request only praises the assistant's latest answer, or comments on it, and neither
+    of them ends with a question."""
+    text, answer = request.text, _latest_answer(request)
+    if answer is None or _asks(answer) or _asks(text):
+        return False
+    rest, comments = _COMMENT.subn(" ", _COURTESY.sub(" ", text))
+    spoken = tokens(rest)
+    words = [word for word in spoken if word not in _BESIDE_COURTESY]
+    is_praise = comments > 0 or len(words) < len(spoken)
+    return not words or (is_praise and _BESIDE_PRAISE.issuperset(words))
 
 
-def _asks(answer: str) -> bool:
-    """Whether an answer of the assistant ends with a question."""
-    return answer.rstrip().endswith("?")
+def _latest_answer(request: Request) -> str | None:
+    """The latest turn of the assistant, if there is one."""
+    answers = (turn.text for turn in reversed(request.history) if turn.role == "assistant")
+    return next(answers, None)
+
+
+def _question_consented_to(text: str, end: str, names: SkillNames) -> str:
+    """The last sentence of an answer that ends with a question, where a text consents to it and it
+    says what is offered; else empty. "OK?" and "Shall I?" do not say it, and the answer before them
+    does. Nor is a question taken that names a skill outright: only the user may do that."""
+    question = _SENTENCE_END.split(end.rstrip())[-1].strip()
+    if _OPEN_QUESTION.match(question) or not _content_words(question):
+        return ""
+    consents = _CONSENT.fullmatch(text) or (
+        _AGREEMENT.match(text) and not _RESERVATION.search(text) and not stands_alone(text)
+    )
+    return question if consents and not names.named_in(question).wanted else ""
+
+
+def _why_not_alone(text: str) -> str:
+    """Why a request was not taken to stand alone, for the user."""
+    begins = _OPENING.match(text) or _REPLY.match(text)
+    if begins is not None:
+        return f'it begins with "{begins[0].strip()}"'
+    points = _POINTER.search(text)
+    if points is not None:
+        return f'"{points[0]}" points back'
+    return "it has few words of its own"
+
+
+def _asks(text: str) -> bool:
+    """Whether a text ends with a question."""
+    return text.rstrip().endswith("?")
 
 
 def says_nothing(text: str) -> bool:
@@ -251,6 +392,13 @@ def stands_alone(text: str) -> bool:
     if words <= MAX_WORDS_OF_FOLLOW_UP:
         return False
     return words > MAX_WORDS_WITH_POINTER or not points_back(text)
+
+
+def is_whole_question(text: str) -> bool:
+    """Whether a text is a question with a subject of its own that points to nothing said before, as
+    "how do I make pancakes?". A question of what was said may look the same: "when is lunch?"."""
+    whole = _QUESTION.match(text) is not None and len(text.split()) >= MIN_WORDS_OF_QUESTION
+    return whole and bool(_content_words(text)) and not points_back(text)
 
 
 def adds_a_detail(text: str) -> bool:

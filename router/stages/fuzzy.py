@@ -89,6 +89,8 @@ class FuzzyCache:
         clock: seconds since the epoch. When it steps back, entries from the future count as new.
         changed_elsewhere: called with the text and context of an answer that another process has
             dropped or replaced.
+        dropped_on_purpose: called with the digests (``fuzzy_store.drop_digest``) of answers that
+            were dropped on purpose, also of those that are no entries here.
 
     A file that cannot be used never stops the router: a corrupt or foreign file is moved aside and
     a new one is begun; without access to the file the cache works in memory. ``diagnostics`` says
@@ -103,6 +105,7 @@ class FuzzyCache:
         path: Path | None = None,
         clock: Callable[[], float] = time.time,
         changed_elsewhere: Callable[[str, str], None] = lambda _text, _context: None,
+        dropped_on_purpose: Callable[[frozenset[bytes]], None] = lambda _digests: None,
     ) -> None:
         if not 0 <= similarity_threshold <= 1:
             raise ValueError("similarity_threshold must lie in [0, 1]")
@@ -113,6 +116,7 @@ class FuzzyCache:
         self._max_entries = max_entries
         self._clock = clock
         self._changed_elsewhere = changed_elsewhere
+        self._dropped_on_purpose = dropped_on_purpose
         self._lock = threading.Lock()
         self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
         """By text and context, least recently used first."""
@@ -164,6 +168,7 @@ class FuzzyCache:
             for key in self._pending_discards:
                 if (old := self._entries.get(key)) is not None and old.row is not None:
                     self._drop(old)
+                self._store.note_drop(*key)
             self._pending_discards.clear()
             self._store.flush()
 
@@ -233,6 +238,7 @@ class FuzzyCache:
         with self._lock:
             if (entry := self._entries.get(key)) is not None:
                 self._drop(entry)
+            self._store.note_drop(*key)
             if self.fault and len(self._pending_discards) < _MAX_PENDING_DISCARDS:
                 self._pending_discards[key] = None
 
@@ -378,6 +384,8 @@ class FuzzyCache:
         for entry in gone:
             self._forget(entry)
             self._changed_elsewhere(entry.text, entry.context)
+        if drops := self._store.new_drops():
+            self._dropped_on_purpose(drops)
         self._read_new_rows(now)
 
     def _read_new_rows(self, now: float) -> None:

@@ -7,6 +7,7 @@ foreign file is moved aside and a new one is begun; without access to it the cac
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import sqlite3
 from contextlib import suppress
@@ -48,6 +49,11 @@ ALTER TABLE entries ADD COLUMN catalog TEXT;
 ALTER TABLE entries ADD COLUMN basis TEXT;
 CREATE TABLE catalogs (version TEXT PRIMARY KEY, marks BLOB NOT NULL) WITHOUT ROWID;
 """,
+        # What was dropped on purpose: other processes may hold it in memory and in no row. A digest
+        # tells nobody what was asked.
+        """
+CREATE TABLE drops (id INTEGER PRIMARY KEY AUTOINCREMENT, digest BLOB NOT NULL);
+""",
     )
 )
 _INSERT: Final = """
@@ -60,9 +66,19 @@ SELECT id FROM entries WHERE text = ? AND context = ? AND basis LIKE '["person"%
 """A person's answer that another process has written: only a person's answer replaces it."""
 _GONE: Final = -1
 """The row of an entry in memory that must be replaced by the entry of the file."""
+EVERYTHING: Final = b""
+"""Stands among the digests of dropped answers for all of them."""
+_DROP: Final = "INSERT INTO drops (digest) VALUES (?)"
+_DELETE_OLD_DROPS: Final = "DELETE FROM drops WHERE id <= (SELECT max(id) FROM drops) - 10000"
 _TOUCH: Final = """
 UPDATE entries SET used = (SELECT coalesce(max(used), 0) + 1 FROM entries) WHERE id = ?
 """
+
+
+def drop_digest(text: str, context: str) -> bytes:
+    """The digest of an answer that was dropped, by the normalised text of its request."""
+    key = f"{context}\n{text}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(key, digest_size=16).digest()
 
 
 class Store:
@@ -79,6 +95,8 @@ class Store:
         self._diagnostics = diagnostics
         self._used: dict[Entry, None] = {}  # new or used entries, in the order of use
         self._removed: list[int] = []
+        self._dropped: list[bytes] = []
+        self._last_drop = 0
         self._seen_version = -1
         self._last_id = 0
         self._db: sqlite3.Connection | None = None
@@ -175,12 +193,28 @@ class Store:
         if self._db is not None:
             self._removed.append(row_id)
 
+    def note_drop(self, text: str, context: str) -> None:
+        """Have the next flush tell other processes that an answer was dropped on purpose. They may
+        hold it in memory where it is in no row."""
+        if self._db is not None:
+            self._dropped.append(drop_digest(text, context))
+
+    def new_drops(self) -> frozenset[bytes]:
+        """The digests of what was dropped on purpose since the last call, by this process too."""
+        found = self._run("SELECT id, digest FROM drops WHERE id > ?", self._last_drop)
+        self._last_drop = max((row_id for row_id, _ in found), default=self._last_drop)
+        return frozenset(digest for _, digest in found)
+
     def clear(self) -> bool:
-        """Delete every row. Returns whether the file, if there should be one, is empty now."""
+        """Delete every row, and tell other processes. Returns whether the file, if there should be
+        one, is empty now."""
         self._used.clear()
         self._removed.clear()
+        self._dropped.clear()
         self._run("DELETE FROM entries")
         self._run("DELETE FROM catalogs")
+        self._run("DELETE FROM drops")
+        self._run(_DROP, EVERYTHING)
         return self._path is None or self._run("SELECT count(*) FROM entries") == [(0,)]
 
     def flush(self) -> bool:
@@ -195,6 +229,8 @@ class Store:
                 db.executemany(
                     "DELETE FROM entries WHERE id = ?", [(row,) for row in self._removed]
                 )
+                db.executemany(_DROP, [(digest,) for digest in self._dropped])
+                db.execute(_DELETE_OLD_DROPS)
                 for entry in self._used:
                     if entry.row is None:
                         rows[entry] = self._insert(db, entry)
@@ -207,6 +243,7 @@ class Store:
             entry.row = row
         self._used.clear()
         self._removed.clear()
+        self._dropped.clear()
         return True
 
     def _insert(self, db: sqlite3.Connection, entry: Entry) -> int | None:

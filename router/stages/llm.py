@@ -4,8 +4,9 @@ The providers are asked in fall-back order. One deadline covers all of them: the
 is divided evenly among the providers not yet asked, so that a first one that hangs leaves time for
 the second. A provider that is unavailable is asked again after a pause (exponential back-off with
 full jitter, and at least the pause that the provider itself demands). After an answer that cannot
-be used it is asked once more, with a reminder of the format. After a rejected call it is not asked
-again. A circuit breaker for each provider keeps requests from waiting for one that is down.
+be used it is asked once more, with a reminder of the format. After a rejected call, or an error
+that its protocol does not know, it is not asked again. A circuit breaker for each provider keeps
+requests from waiting for one that is down.
 
 A failure of a provider never raises: the trace says what happened, and the cascade continues. When
 the caller is cancelled, the call under way is cancelled with it.
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from router.concurrency.breaker import BreakerState, CircuitBreaker
-from router.errors import LLMAnswerError, LLMError, LLMRejected, LLMUnavailable
+from router.errors import LLMAnswerError, LLMError, LLMUnavailable
 from router.events import Events, OptionalPart
 from router.llm.calls import guarded_call
 from router.llm.ollama import OllamaModel
@@ -56,13 +57,14 @@ class LLMAnswer:
 
     Attributes:
         selection: what a model chose; None when there is no usable answer.
-        confidence: the raw, uncalibrated confidence in [0, 1]; 0 without an answer.
+        confidence: the raw, uncalibrated confidence in [0, 1]; None without an answer, and where
+            the model stated none that can be read.
         trace: the stage's entry for the result. Its outcome is ANSWERED, FAILED, or SKIPPED when no
             provider was called.
     """
 
     selection: Selection | None
-    confidence: float
+    confidence: float | None
     trace: StageTrace
 
 
@@ -155,7 +157,7 @@ class LLMStage:
                     "model": attempts.last_model.model,
                 }
             elapsed = (self._clock() - began) * 1e6
-            return LLMAnswer(None, 0.0, StageTrace(Stage.LLM, outcome, reason, elapsed, evidence))
+            return LLMAnswer(None, None, StageTrace(Stage.LLM, outcome, reason, elapsed, evidence))
 
         if not skills:
             return ended(Outcome.SKIPPED, "there is no skill to offer")
@@ -227,15 +229,15 @@ class LLMStage:
                 attempts.note(model, why)
                 retries += 1
                 await self._sleep(pause)
-            except LLMRejected as error:
-                attempts.note(model, _message(error))
-                return None
             except LLMAnswerError as error:
                 attempts.note(model, _message(error))
                 if reminded:
                     return None
                 reminded = True
                 prompt = ask_again(prompt)
+            except LLMError as error:  # rejected, or the model broke its protocol
+                attempts.note(model, _message(error))
+                return None
             else:
                 attempts.note(model, "answered")
                 return selection, completion
@@ -261,11 +263,8 @@ def _answer(
     offered: int,
     microseconds: float,
 ) -> LLMAnswer:
-    probability = selection_probability(completion, selection)
-    confidence, source = 0.0, "none"  # a confidence of 0 makes a weak answer, not a failure
-    if probability is not None:
-        confidence, source = probability, "token_probability"
-    elif selection.stated_confidence is not None:  # models overstate it
+    confidence, source = selection_probability(completion, selection), "token_probability"
+    if confidence is None:  # models overstate what they state
         confidence, source = selection.stated_confidence, "stated"
     evidence: dict[str, EvidenceValue] = {
         "attempts": attempts,
@@ -273,9 +272,10 @@ def _answer(
         "provider": model.provider,
         "model": model.model,
         "output_mode": completion.mode.value,
-        "confidence": confidence,
-        "confidence_source": source,
+        "confidence_source": "none" if confidence is None else source,
     }
+    if confidence is not None:
+        evidence["confidence"] = confidence
     if selection.stated_confidence is not None:
         evidence["stated_confidence"] = selection.stated_confidence
     if completion.refused:
@@ -287,16 +287,18 @@ def _answer(
     if completion.output_tokens is not None:
         evidence["output_tokens"] = completion.output_tokens
     chosen = ", ".join(selection.skills)
+    said = f"chose {chosen}" if chosen else "says that no skill fits"
+    unsaid = ", and states no confidence" if confidence is None else ""
     return LLMAnswer(
         selection,
         confidence,
         StageTrace(
             Stage.LLM,
             Outcome.ANSWERED,
-            f"{model.provider} " + (f"chose {chosen}" if chosen else "says that no skill fits"),
+            f"{model.provider} {said}{unsaid}",
             microseconds,
             evidence,
-            tuple(Candidate(name, confidence) for name in selection.skills),
+            tuple(Candidate(name, confidence or 0.0) for name in selection.skills),
         ),
     )
 

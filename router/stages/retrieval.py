@@ -1,52 +1,46 @@
 """Stage 4: decides by retrieval alone.
 
-A skill that the request names outright is loaded. Otherwise the best match is loaded where two
-probabilities are high enough: that some skill fits the request, and that the best match is a right
-one (``router/stages/likelihood.py``). The setting ``vector.caution`` says what is high enough.
-
-A request of several clauses may need several skills (``router/stages/further.py``). Where its
-clauses ask for different things, the whole request may be similar to no skill. Then one clause that
-would be routed by itself is enough, if another clause probably asks for another skill.
+1. What a request says it does not want is taken out of it (``refused.py``).
+2. The rest is ranked, and decided from the ranking (``from_ranking.py``). Clauses that surely ask
+   for further skills add them (``apart.py``).
+3. A follow-up is read once more in the context of the conversation (``followup.py``), and the
+   better of the two readings is taken.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
-from router.errors import UnknownSkill
+from router.errors import EncoderError, UnknownSkill
 from router.learning.stage_calibrations import ENCODER_FAULT
 from router.request import Request
-from router.result import Decision, Evidence
+from router.result import Decision
 from router.retrieval.index import SkillIndex
-from router.retrieval.matches import Match, Ranking
-from router.settings.settings import CAUTIONS
+from router.retrieval.matches import Ranking
+from router.stages.apart import UNANSWERED, Apart, clauses_apart, decided_apart
 from router.stages.followup import (
     RequestInContext,
     adds_a_detail,
     in_context,
-    is_courtesy,
+    is_comment,
+    is_whole_question,
     points_back,
 )
-from router.stages.further import MAX_CANDIDATES, further
-from router.stages.likelihood import Likelihood
+from router.stages.from_ranking import (
+    DEFAULT_CAUTION,
+    MAX_SELECTED,
+    RetrievalDecision,
+    decide_from_ranking,
+    instructs_the_router,
+    with_more,
+)
+from router.stages.further import MAX_CANDIDATES
+from router.stages.refused import Asked, asked_for
 
-DEFAULT_CAUTION: Final = CAUTIONS["balanced"]
-"""The caution where the settings name none: the least probability that a loaded skill is right."""
-CLARIFY_SHARE: Final = 0.6
-"""Where the probability that some skill fits is too low for a route, but at least this share of
-what a route needs, the router asks the user. Below that, it abstains."""
-TIE_MARGIN: Final = 0.002
-"""Where the two best scores differ by less than this, the router asks which skill is meant."""
-OTHER_CLAUSE_SHARE: Final = 0.8
-"""A clause counts as asking for another skill where that skill is right with at least this share of
-the caution. Of the routes by a single clause, 58% are right with this condition and the one that
-the skill is among the two best matches of the whole request, and 34% without both (21 catalogs,
-plain and enriched)."""
-MAX_SELECTED: Final = 3
 NEW_SUBJECT: Final = 0.65
 """A short request that is routed alone with this confidence, by one of its words, is not read in
 its context: the earlier turn has more words, and would win. Over the 22 catalogs of
@@ -61,83 +55,24 @@ probability that one fits it alone is below ``UNRELATED_FITS``, and its signal `
 recipe?" did, with .98. Over the 22 catalogs of ``benchmarks/trades.py``, everyday tools and the
 shipped skills, plain and enriched, 40 such requests each behind another turn of a catalog were
 routed less often by 45%, and of 150 follow-ups that were routed right one was lost."""
-BY_WORDS_CONFIDENCE: Final = 0.45
-"""The highest confidence in loading nothing while the encoder is down. Words that a skill has are
-as good a sign as ever, and words that none has say little. Over the 22 catalogs of
-``benchmarks/trades.py``, 95% of the routes by words alone are right without examples, and 97% with
-them; where no route is given, loading nothing is right in 28% and 33% of the cases, and of those
-that would abstain in 41% and 46%."""
-NAMED_CONFIDENCE: Final = 0.98
-"""The confidence in a skill that the request names outright."""
-
-MAX_SHOWN_TERMS: Final = 8
+RELATED: Final = 0.33
+RELATED_FITS: Final = 0.6
+"""A whole question of its own (``is_whole_question``) begins a new subject, too, where it is hardly
+like its context and the skill that is chosen in it: its ``SkillIndex.relation`` is below
+``RELATED``, and the probability that a skill fits it alone is below ``RELATED_FITS``. Behind turns
+of the 22 catalogs of ``benchmarks/trades.py``, everyday tools, the shipped skills and three small
+catalogs, 143 everyday requests loaded a skill in 23% of 7,436 cases, and do so in 8%; 64 others,
+which had no part in the choice, in 28% and 7% of 3,328. None of 178 follow-ups that were routed
+right was lost, and one of 42 questions such as "when is lunch?" about a call sheet. With each
+catalog left out of the choice, 5% of these and 91% of the unrelated ones were read alone. No
+better: cosines of content words only or of the nearest single words, and the nearest request of the
+background. None of these tells statements ("I had a bad day") and names of things ("history of
+chess") from the details that a follow-up adds."""
+COMMENT_CONFIDENCE: Final = 0.9
+"""The confidence that nothing is to be loaded for a comment on an answer, as "that worked"."""
 MAX_UNKNOWN: Final = 3
 """How many unknown names of ``available`` the reason shows, where none of its names is
 installed."""
-
-_INSTRUCTS_THE_ROUTER: Final = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,20}"
-    r"\b(?:your|previous|prior|above|earlier|preceding)\b[^.\n]{0,20}"
-    r"\b(?:instructions?|rules?|prompts?|guidelines?|polic(?:y|ies)|restrictions?)\b"
-    r"|\b(?:ignore|disregard|forget)\b[^.\n]{0,10}"
-    r"\byou(?:.ve been| have been| were) (?:told|taught)\b"
-    r"|\byour system prompt\b"
-    r"|\byou are now (?:an? |the )?(?:\w*gpt|unrestricted|jailbroken)\b"
-    r"|</(?:system|request|skills?|instructions?)>[^<\n]{0,20}<"
-    r"|^[^\S\n]*assistant\s*:",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-INSTRUCTED_CONFIDENCE: Final = 0.9
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievalDecision:
-    """The decision of retrieval.
-
-    Attributes:
-        decision: route, clarify or abstain.
-        selected: the skills to load; empty unless ``decision`` is ROUTE.
-        confidence: estimated probability, in (0, 1], that the decision is right.
-        reason: one sentence for the user.
-        evidence: the figures behind the decision, for the trace.
-        matches: the best matches, best first; empty where no skill shall be suggested.
-        microseconds: time spent.
-        text_read: the text that was ranked: the request, behind its context where it was read in
-            one; empty where there was no history.
-    """
-
-    decision: Decision
-    selected: tuple[str, ...]
-    confidence: float
-    reason: str
-    evidence: Evidence
-    matches: tuple[Match, ...] = ()
-    microseconds: float = 0.0
-    text_read: str = ""
-
-    @property
-    def ranked(self) -> tuple[str, ...]:
-        """The names of ``matches``."""
-        return tuple(match.name for match in self.matches)
-
-    @property
-    def names_skills(self) -> bool:
-        """Whether the request names the selected skills outright."""
-        return self.evidence.get("named") is True
-
-    @property
-    def by_words_alone(self) -> bool:
-        """Whether the request could not be encoded, so that its words alone were compared. Such a
-        decision is given, but not kept: the encoder may soon be back."""
-        return ENCODER_FAULT in self.evidence
-
-    @property
-    def fits(self) -> float | None:
-        """Estimated probability that some skill fits, in (0, 1); None where none was estimated:
-        there is no skill, or the request has no word or tries to instruct the router."""
-        fits = self.evidence.get("fits")
-        return fits if isinstance(fits, float) else None
 
 
 async def decide(
@@ -167,33 +102,124 @@ async def decide(
 async def ranked(
     request: Request, index: SkillIndex, *, limit: int, caution: float = DEFAULT_CAUTION
 ) -> tuple[Ranking, RetrievalDecision]:
-    """The ranking for a request and the decision from it; see ``decide``.
+    """The ranking for a request and the decision from it; see ``decide``."""
+    reader = _Reader(index, limit, caution)
+    asked = Asked(request.text, request.available)
+    if not instructs_the_router(request.text):  # which must not be cut out as refused
+        asked = await asked_for(request.text, request.available, index, reader.decide)
+    ranking, decided = await reader.alone(asked)
+    if request.history and ranking.matches:
+        ranking, decided = await reader.in_conversation(request, asked, ranking, decided)
+    return ranking, decided
 
-    A follow-up is ranked twice, alone and in its context, because what looks like a follow-up may
-    begin a new subject (``_begins_subject``). Otherwise the route with the higher confidence is
-    taken. Where neither gives a route, the result in context is taken. A context that tries to
-    instruct the router is ignored.
-    """
-    text, among = request.text, request.available
-    ranking = await index.rank(text, among=among, limit=limit)
-    decided = decide_from_ranking(text, ranking, caution=caution)
-    if not request.history or not ranking.matches:
-        return ranking, decided
-    with_context, chosen = in_context(request, index.skill_names), RequestInContext(text)
-    context = "" if _begins_subject(text, ranking, decided) else with_context.context
-    if context and _INSTRUCTS_THE_ROUTER.search(context) is None:
-        ranking_in_context = await index.rank(text, context=context, among=among, limit=limit)
-        decided_in_context = decide_from_ranking(text, ranking_in_context, caution=caution)
-        if not decided.selected or (
-            decided_in_context.selected and decided_in_context.confidence > decided.confidence
-        ):
-            ranking, decided, chosen = ranking_in_context, decided_in_context, with_context
-    return ranking, replace(
-        decided,
-        reason=chosen.explained(decided.reason),
-        evidence={**decided.evidence, **chosen.evidence},
-        text_read=chosen.whole,
-    )
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads a request alone and in its conversation, over one index."""
+
+    index: SkillIndex
+    limit: int
+    caution: float
+
+    async def decide(self, part: str, among: Sequence[str] | None) -> RetrievalDecision:
+        """The decision on a part of a request, among some skills."""
+        found = await self.index.rank(part, among=among, limit=MAX_CANDIDATES)
+        return decide_from_ranking(part, found, caution=self.caution)
+
+    async def alone(self, asked: Asked) -> tuple[Ranking, RetrievalDecision]:
+        """The ranking of what is asked, without the conversation, and the decision from it."""
+        text, among, _ = asked
+        ranking = await self.index.rank(text, among=among, limit=self.limit)
+        decided = decide_from_ranking(text, ranking, caution=self.caution)
+        if decided.selected and not ranking.fault and (parts := clauses_apart(text)):
+            try:
+                await self.index.reader.remember(part.text for part in parts)
+            except EncoderError as error:  # the whole was encoded before: it is decided by that
+                decided = _half_read(decided, str(error))
+            else:
+                route = partial(self.decide, among=among)
+                decided = _with_apart(decided, await decided_apart(parts, ranking.named, route))
+        return ranking, _without(asked.refused, decided)
+
+    async def in_conversation(
+        self, request: Request, asked: Asked, ranking: Ranking, alone: RetrievalDecision
+    ) -> tuple[Ranking, RetrievalDecision]:
+        """The better of the decision ``alone`` and those in the context of the conversation.
+
+        What looks like a follow-up may begin a new subject, and is then not read in the context
+        (``_begins_subject``, ``_is_unrelated``). Otherwise the route with the higher confidence is
+        taken; where there is no route, the last reading. What the assistant has offered, and the
+        request consents to, goes before what the request says. A context that tries to instruct the
+        router is ignored.
+        """
+        decided, chosen = alone, RequestInContext(asked.text)
+        if is_comment(request):
+            reason = "the request only comments on the answer before it"
+            decided = RetrievalDecision(
+                Decision.ABSTAIN, (), COMMENT_CONFIDENCE, reason, alone.evidence, alone.matches
+            )
+        elif not _begins_subject(asked.text, ranking, alone):
+            follow_up = in_context(request, self.index.skill_names)
+            is_instruction = instructs_the_router(follow_up.whole)
+            for reading in () if is_instruction else follow_up.readings():
+                found = await self.index.rank(
+                    reading.asked, context=reading.context, among=asked.among, limit=self.limit
+                )
+                if found.fault:
+                    decided = _half_read(decided, found.fault)
+                elif await _is_unrelated(reading, alone, found.matches[0].name, self.index):
+                    continue
+                read = decide_from_ranking(reading.asked, found, caution=self.caution)
+                is_surer = bool(reading.question) or read.confidence > alone.confidence
+                if not alone.selected or (read.selected and is_surer):
+                    ranking, decided, chosen = found, _without(asked.refused, read), reading
+                if read.selected:
+                    break
+        return ranking, replace(
+            decided,
+            reason=chosen.explained(decided.reason),
+            evidence={**decided.evidence, **chosen.evidence},
+            text_read=chosen.whole,
+        )
+
+
+async def _is_unrelated(
+    reading: RequestInContext, alone: RetrievalDecision, best: str, index: SkillIndex
+) -> bool:
+    """Whether a request is a question about something else than its context: see ``RELATED``.
+    ``alone`` was decided without the context, and ``best`` is the best match with it. Where the
+    encoder has no background, nothing was measured, and the answer is no."""
+    if alone.fits is None or alone.fits >= RELATED_FITS or "special" not in alone.evidence:
+        return False
+    if not is_whole_question(reading.text):
+        return False
+    return await index.relation(reading.text, reading.context, best) < RELATED
+
+
+def _half_read(decided: RetrievalDecision, fault: str) -> RetrievalDecision:
+    """A decision for which not all could be encoded, which is not kept: see ``by_words_alone``."""
+    return replace(decided, evidence={**decided.evidence, ENCODER_FAULT: fault})
+
+
+def _without(refused: tuple[str, ...], decided: RetrievalDecision) -> RetrievalDecision:
+    """A decision that was made without some refused skills, and says so."""
+    if not refused:
+        return decided
+    reason = f"{decided.reason}; not wanted: {', '.join(refused)}"
+    return replace(decided, reason=reason, evidence={**decided.evidence, "refused": refused})
+
+
+def _with_apart(decided: RetrievalDecision, apart: Apart) -> RetrievalDecision:
+    """A route, with the skills that single clauses surely ask for (``apart.py``)."""
+    by_clause = tuple(map(str, apart.singles))
+    decided = replace(decided, evidence={**decided.evidence, "by_clause": by_clause})
+    wanted = apart.surely_asked_for(decided.selected)
+    names = tuple(wanted)[: MAX_SELECTED - len(decided.selected)]
+    if names:
+        decided = with_more(decided, names, wanted[names[-1]])
+    if apart.unanswered(decided.selected):
+        decided = replace(decided, confidence=min(decided.confidence, UNANSWERED))
+    return decided
 
 
 def _begins_subject(text: str, ranking: Ranking, decided: RetrievalDecision) -> bool:
@@ -219,146 +245,3 @@ def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:
     named = "; ".join(str(UnknownSkill.among(name, offered)) for name in unknown[:MAX_UNKNOWN])
     more = len(unknown) - MAX_UNKNOWN
     return f"{': ' if named else ''}{named}{f'; and {more} more' if more > 0 else ''}"
-
-
-def decide_from_ranking(
-    request: str, ranking: Ranking, *, caution: float = DEFAULT_CAUTION
-) -> RetrievalDecision:
-    """Decide from the ranking of a request; see ``decide``."""
-    if not ranking.matches:
-        return RetrievalDecision(Decision.ABSTAIN, (), 1.0, "there is no skill to choose from", {})
-    if _INSTRUCTS_THE_ROUTER.search(request) is not None:
-        reason = "the request tries to instruct the router"
-        return RetrievalDecision(Decision.ABSTAIN, (), INSTRUCTED_CONFIDENCE, reason, {})
-    if ranking.wordless:  # punctuation has a vector, too, and some skill is always nearest to it
-        decided = RetrievalDecision(Decision.ABSTAIN, (), 1.0, "the request has no word", {})
-    elif ranking.named:
-        decided = _with_clauses(_of_named(ranking), ranking, caution)
-    else:
-        decided = _with_clauses(_of_best(ranking, caution), ranking, caution)
-        if decided.decision is Decision.CLARIFY and is_courtesy(request):
-            confidence, reason = 1 - (decided.fits or 0.0), "no skill fits thanks or a greeting"
-            decided = RetrievalDecision(Decision.ABSTAIN, (), confidence, reason, decided.evidence)
-    if ranking.fault and not ranking.wordless:
-        return _by_words_alone(decided, ranking)
-    return replace(decided, matches=ranking.matches[:MAX_CANDIDATES])
-
-
-def _by_words_alone(decided: RetrievalDecision, ranking: Ranking) -> RetrievalDecision:
-    """The decision where the request could not be encoded: it says so, and is no surer than words
-    allow. Skills that have no word of the request are in no order, and are not suggested."""
-    matches = tuple(
-        match for match in ranking.matches if match.terms or match.name in decided.selected
-    )
-    confidence, reason = decided.confidence, decided.reason
-    if not decided.selected:
-        confidence = min(confidence, BY_WORDS_CONFIDENCE)
-        if not matches:
-            decided = replace(decided, decision=Decision.ABSTAIN)
-            reason = "no skill has a word of the request"
-    return replace(
-        decided,
-        confidence=confidence,
-        reason=f"{reason}; by words alone, because the encoder fails",
-        evidence={**decided.evidence, ENCODER_FAULT: ranking.fault},
-        matches=matches[:MAX_CANDIDATES],
-    )
-
-
-def _of_named(ranking: Ranking) -> RetrievalDecision:
-    selected = ranking.named[:MAX_SELECTED]
-    likelihood = Likelihood.of(ranking)
-    reason = f"the request names {' and '.join(selected)}"
-    evidence = {"fits": max(likelihood.fits, NAMED_CONFIDENCE), "named": True, **likelihood.signals}
-    return RetrievalDecision(Decision.ROUTE, selected, NAMED_CONFIDENCE, reason, evidence)
-
-
-def _of_best(ranking: Ranking, caution: float) -> RetrievalDecision:
-    best = ranking.matches[0]
-    likelihood = Likelihood.of(ranking)
-    fits, right = likelihood.fits, likelihood.right
-    evidence: Evidence = {"fits": fits, "right": right, **likelihood.signals}
-    shown = best.shown(MAX_SHOWN_TERMS)
-    if fits < CLARIFY_SHARE * _least_fit(caution) and not ranking.foreign:
-        only = "only " if best.terms else ""  # without terms, ``shown`` is "meaning alone"
-        reason = f"no skill fits; the nearest, {best.name}, matches {only}on {shown}"
-        return RetrievalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
-    least = _least_fit if ranking.background is not None else _least_fit_without_background
-    sure = fits >= least(caution) and right >= caution
-    if ranking.foreign and not sure:
-        reason = (
-            f"no skill fits; the nearest, {best.name}, has no word of the request, which is hardly "
-            "English, and the encoder knows English alone"
-        )
-        return RetrievalDecision(Decision.ABSTAIN, (), 1 - fits, reason, evidence)
-    if len(ranking.matches) > 1 and ranking.lead < TIE_MARGIN:
-        reason = f"{best.name} and {ranking.matches[1].name} fit equally well"
-        return RetrievalDecision(Decision.CLARIFY, (), 1 - fits / 2, reason, evidence)
-    if not sure:
-        reason = f"{best.name} may fit ({shown}), but not surely enough to load it"
-        return RetrievalDecision(Decision.CLARIFY, (), 1 - right, reason, evidence)
-    reason = f"{best.name} matches on {shown}"
-    return RetrievalDecision(Decision.ROUTE, (best.name,), right, reason, evidence)
-
-
-def _with_clauses(decided: RetrievalDecision, whole: Ranking, caution: float) -> RetrievalDecision:
-    """Add the skills that single clauses ask for. Where the whole request gives no route, because
-    its clauses ask for different things, one clause may give it."""
-    if not decided.selected:
-        decided = _of_clause(decided, whole, caution)
-    if not decided.selected:
-        return decided
-    wanted = further(whole, decided.selected[0], caution)
-    others = [name for name in wanted if name not in decided.selected]
-    names = tuple(others[: MAX_SELECTED - len(decided.selected)])
-    if not names:
-        return decided
-    asks = "one clause asks for" if len(names) == 1 else "clauses ask for"
-    return replace(
-        decided,
-        selected=(*decided.selected, *names),
-        confidence=min(decided.confidence, wanted[names[-1]]),
-        reason=f"{decided.reason}; {asks} {' and '.join(names)}",
-        evidence={**decided.evidence, "clauses": names},
-    )
-
-
-def _of_clause(decided: RetrievalDecision, whole: Ranking, caution: float) -> RetrievalDecision:
-    """A route to the skill of one clause, or ``decided`` where there is none.
-
-    The skill must be one of the two best matches of the whole request, and another clause must
-    probably ask for another skill. Without these conditions, a clause of a request for one skill,
-    or for none, would be similar to some skill by chance.
-    """
-    by_clause = []
-    for clause in whole.clauses:
-        likelihood = Likelihood.of(clause.ranking)
-        by_clause.append((likelihood.right, likelihood.fits, clause.ranking.matches[0].name))
-    best = {match.name for match in whole.matches[:2]}
-    sure = [
-        (right, fits, name)
-        for right, fits, name in by_clause
-        if right >= caution and fits >= _least_fit_without_background(caution) and name in best
-    ]
-    if not sure:
-        return decided
-    confidence, fit, chosen = max(sure)
-    if not any(
-        right >= OTHER_CLAUSE_SHARE * caution and fits >= caution and name != chosen
-        for right, fits, name in by_clause
-    ):
-        return decided
-    evidence = {**decided.evidence, "fits": fit, "right": confidence}
-    reason = f"one clause asks for {chosen}"
-    return RetrievalDecision(Decision.ROUTE, (chosen,), confidence, reason, evidence)
-
-
-def _least_fit(caution: float) -> float:
-    """The least probability that some skill fits, for a route: a quarter of the way from the
-    caution to 1. For requests that were compared with the background."""
-    return (1 + 3 * caution) / 4
-
-
-def _least_fit_without_background(caution: float) -> float:
-    """The same without that comparison: half of the way, because the estimate is less certain."""
-    return (1 + caution) / 2

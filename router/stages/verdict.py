@@ -4,14 +4,19 @@ A verdict is a ``RoutingResult`` whose trace holds the entry of stage 4 only. ``
 the entries of the earlier stages and calibrates the confidence.
 
 An LLM answer is *weak* when it names no skill, when its confidence is below
-``confidence_threshold``, or when it names one generic skill only. Retrieval then confirms it, which
-raises its confidence, or does not. A skill that the LLM did not choose is never loaded, only
-suggested.
+``confidence_threshold`` or not known, or when it names one generic skill only. Retrieval then
+confirms it, which raises its confidence, or does not. A skill that the LLM did not choose is never
+loaded, only suggested: where the LLM is unsure that none fits, and retrieval would load one, the
+user is asked.
+
+A model that states no confidence may be as right as any other. What it says is then worth what
+retrieval says of it: where both agree, the confidence is that of retrieval.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +35,7 @@ from router.result import (
 from router.retrieval.matches import Match
 from router.settings.settings import VectorSettings
 from router.skills.manifest import SkillManifest
-from router.stages.retrieval import MAX_SHOWN_TERMS, RetrievalDecision
+from router.stages.from_ranking import MAX_SHOWN_TERMS, RetrievalDecision
 
 if TYPE_CHECKING:
     from router.learning.learner import CalibratedAnswer
@@ -41,20 +46,25 @@ LIKELY: Final = 0.5
 wrong."""
 
 
+_UNSTATED: Final = "the LLM stated no confidence"
 _NOT_NEEDED: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "the LLM's route is strong")
 
 
 def weakness(
     chosen: Sequence[str],
-    confidence: float,
+    confidence: float | None,
     skills: Mapping[str, SkillManifest],
     settings: VectorSettings,
 ) -> str | None:
-    """Why an answer is too weak to be cached, and, from an LLM, needs confirmation by retrieval;
-    None when it is strong."""
+    """Why an answer is too weak for similar requests to be given it, and, from an LLM, needs
+    confirmation by retrieval; None when it is strong."""
+    if confidence is None:
+        return f"{_UNSTATED}, and chose no skill" if not chosen else _UNSTATED
+    is_sure = confidence >= settings.confidence_threshold
     if not chosen:
-        return "the LLM chose no skill"
-    if confidence < settings.confidence_threshold:
+        doubt = "" if is_sure else f", with a confidence of {confidence:.2f}"
+        return f"the LLM chose no skill{doubt}"
+    if not is_sure:
         return f"the LLM's confidence is {confidence:.2f}"
     first = chosen[0]
     generic = first in settings.generic_skills or (first in skills and skills[first].generic)
@@ -70,14 +80,25 @@ def verdict_of_llm(selection: Selection, confidence: float) -> RoutingResult:
 
 def verdict_of_weak_llm(
     selection: Selection,
-    confidence: float,
+    confidence: float | None,
     why_weak: str,
     retrieved: RetrievalDecision,
     settings: VectorSettings,
 ) -> RoutingResult:
     """The verdict when the LLM's answer is weak, and retrieval confirms it or not."""
-    chosen = selection.skills
-    suggested = _others(chosen, retrieved.ranked, settings)
+    chosen = tuple(name for name in selection.skills if name not in retrieved.refused)
+    if chosen != selection.skills:
+        why_weak += f"; the request does not want {' or '.join(retrieved.refused)}"
+    if confidence is None:
+        selection = replace(selection, skills=chosen)
+        return _verdict_of_unstated(selection, why_weak, retrieved, settings)
+    suggested = _others(chosen, (*retrieved.selected, *retrieved.ranked), settings)
+    if not chosen and retrieved.selected and confidence < settings.confidence_threshold:
+        reason = f"{why_weak}; {_would_load(retrieved)}"
+        entry = _trace_of_retrieval(retrieved, Outcome.DECLINED, reason)
+        # The mean of what both say of loading none.
+        confidence = (confidence + 1 - retrieved.confidence) / 2
+        return _of_selection(selection, Decision.CLARIFY, (), suggested, confidence, entry)
     if not chosen:
         # Retrieval may suggest skills, but not overrule the LLM's answer that none fits.
         reason = f"{why_weak}; offered: {', '.join(suggested) or 'nothing'}"
@@ -94,8 +115,40 @@ def verdict_of_weak_llm(
         entry = _trace_of_retrieval(retrieved, Outcome.DECLINED, reason)
     if confidence >= settings.confidence_threshold:
         return _of_selection(selection, Decision.ROUTE, chosen, suggested, confidence, entry)
-    offered = (*chosen, *suggested)
+    offered = _others((), (*chosen, *suggested), settings)
     return _of_selection(selection, Decision.CLARIFY, (), offered, 1 - confidence, entry)
+
+
+def _verdict_of_unstated(
+    selection: Selection, why_weak: str, retrieved: RetrievalDecision, settings: VectorSettings
+) -> RoutingResult:
+    """The verdict when the LLM's answer has no confidence. Where both load something, the skills
+    that both chose are loaded, with the confidence of retrieval: nothing says how sure the others
+    are. Where one loads what the other does not, either may be right, so retrieval's choice counts
+    for half."""
+    selection = replace(selection, reasoning=f"{selection.reasoning} ({_UNSTATED})".strip())
+    chosen, confidence = selection.skills, retrieved.confidence
+    agreed = tuple(name for name in chosen if name in retrieved.selected)
+    ranked = (*retrieved.selected, *retrieved.ranked)
+    offered = (*chosen, *_others(chosen, ranked, settings))
+    if agreed and retrieved.selected[0] in agreed:
+        reason = f"{why_weak}; retrieval supports {' and '.join(agreed)}"
+        entry = _trace_of_retrieval(retrieved, Outcome.SUPPORTED, reason)
+        others = tuple(name for name in offered if name not in agreed)
+        return _of_selection(selection, Decision.ROUTE, agreed, others, confidence, entry)
+    if retrieved.selected:
+        decision, confidence = Decision.CLARIFY, 1 - confidence / 2
+        reason = f"{why_weak}; {_would_load(retrieved)}"
+    elif chosen:
+        decision, reason = Decision.CLARIFY, f"{why_weak}; retrieval does not support it"
+    else:
+        decision, reason = Decision.ABSTAIN, f"{why_weak}; retrieval loads none either"
+    entry = _trace_of_retrieval(retrieved, Outcome.DECLINED, reason)
+    return _of_selection(selection, decision, (), offered, confidence, entry)
+
+
+def _would_load(retrieved: RetrievalDecision) -> str:
+    return f"retrieval would load {' and '.join(retrieved.selected)}"
 
 
 def _of_selection(

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from router.concurrency.tasks import raise_if_cancelled
 from router.errors import ConfigurationError
+from router.given import check_kind
 from router.plain_json import first_fault
 from router.settings.files import warn_once
 from router.tools.files import MAX_TOOLS, read_document
@@ -166,6 +167,7 @@ def parsed(servers: Path | str | Mapping[str, Any]) -> dict[str, Mapping[str, An
     """
     place = "McpServers"
     document: Any = servers
+    check_kind(place, servers, Mapping, str, Path)
     if not isinstance(servers, Mapping):
         place, document = str(servers), read_document(Path(servers))
     named = document.get("mcpServers", document) if isinstance(document, Mapping) else None

@@ -57,6 +57,16 @@ def test_a_turn_that_says_nothing_adds_no_tool_and_hides_no_subject(
         assert latest.select([*asked, said, "and in Bergen?"], OFFERED) == direct
 
 
+@pytest.mark.parametrize("pasted", ["\x1b[31m{}\x1b[0m\0", "{}\ud83d", "{}" + 120_000 * " ."])
+def test_a_pasted_log_costs_a_conversation_no_more_than_its_words(
+    shared: ToolSelector, pasted: str
+) -> None:
+    asked = ["What's the weather in Oslo tomorrow?", "and in Bergen?"]
+    logged = [pasted.format(asked[0]), asked[1]]
+    for number in (1, 2):
+        assert len(shared.select(logged[:number], OFFERED)) <= 3 * number < len(OFFERED)
+
+
 @given(order=st.lists(st.sampled_from([*TURNS, "thanks", "lock up and go"]), max_size=6))
 @settings(max_examples=25)
 def test_tools_are_only_appended_within_a_conversation(
@@ -267,6 +277,10 @@ def test_two_tools_of_one_name_are_refused() -> None:
         ({"limit": 0}, "limit: 0; expected 1 to 1,000"),
         ({"limit": "8"}, "limit: '8'; expected 1 to 1,000"),
         ({"timeout": 0}, "timeout: 0; expected a number of seconds above 0"),
+        ({"timeout": "5"}, "timeout: '5'; expected a number of seconds above 0"),
+        ({"sticky": "no"}, "sticky: expected bool, not str"),
+        ({"server": 5}, "server: expected str, not int"),
+        ({"server": "http://localhost", "key": 5}, "server: the key: expected str, not int"),
         ({"timeout": float("nan")}, "timeout: nan; expected a number of seconds above 0"),
         ({"always_include": "x"}, "always_include: expected a list of names, not one string"),
     ],

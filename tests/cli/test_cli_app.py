@@ -36,6 +36,13 @@ def test_every_command_documents_itself_and_the_exit_codes(run: Run) -> None:
         assert "Exit codes: 0" in text, command
 
 
+def test_every_command_has_json_but_servers_and_those_that_print_nothing_else(run: Run) -> None:
+    without = {("learn", "export"), ("memory", "export"), ("mcp",), ("serve",)}
+    for command in every_command():
+        has = "--json" in run(*command, "--help").stdout
+        assert has == (command not in without), command
+
+
 def test_the_version_is_shown(run: Run) -> None:
     result = run("--version")
     assert result.exit_code == 0

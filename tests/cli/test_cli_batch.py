@@ -69,7 +69,7 @@ def test_an_object_gives_request_available_scope_and_history() -> None:
         "request": "fix it",
         "available_skills": ["git"],
         "scope": "ann",
-        "history": [Turn("user", "hello"), Turn("assistant", "hi")],
+        "history": (Turn("user", "hello"), Turn("assistant", "hi")),
     }
 
 
@@ -88,7 +88,7 @@ def test_what_an_object_leaves_out_is_left_to_the_command_line() -> None:
         ('{"request": "x", "available": "git"}', "available: expected a list"),
         ('{"request": "x", "available": [["git"]]}', "available: every name must be a string"),
         ('{"request": "x", "history": {}}', "history: expected a list"),
-        ('{"request": "x", "history": [{"role": "user"}]}', "history: a turn is"),
+        ('{"request": "x", "history": [{"role": "user"}]}', "history.0: a turn is"),
         ('{"a":' * 100_000, "not JSON"),
         (b"caf\xe9", "not UTF-8: byte 4"),
     ],

@@ -22,6 +22,7 @@ def test_the_cache_is_counted_and_cleared(run: Run, route: Run) -> None:
     assert cache_stats(run)["entries"] == 1
     assert run("cache", "clear", "--yes").stderr == "forgot 1 cached route\n"
     assert cache_stats(run)["entries"] == 0
+    assert json.loads(run("cache", "clear", "--yes", "--json").stdout) == {"forgotten": 0}
 
 
 def test_the_cache_is_kept_unless_the_question_is_answered_with_yes(run: Run, route: Run) -> None:

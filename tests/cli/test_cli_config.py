@@ -22,25 +22,25 @@ def test_each_value_names_the_strongest_source_that_gives_it(
 ) -> None:
     Path("pyproject.toml").write_text(
         "[tool.router]\nmax_concurrency = 3\n"
-        "[tool.router.fuzzy]\nttl_seconds = 10\nmax_entries = 7\n"
+        "[tool.router.vector]\nmax_suggestions = 1\ncaution = 0.7\n"
     )
-    Path("router.toml").write_text("[fuzzy]\nttl_seconds = 20\nsimilarity_threshold = 0.8\n")
-    monkeypatch.setenv("ROUTER_FUZZY__SIMILARITY_THRESHOLD", "0.9")
+    Path("router.toml").write_text("shipped_skills = false\n[vector]\nmax_suggestions = 2\n")
+    monkeypatch.setenv("ROUTER_VECTOR__CAUTION", "0.9")
     shown = configuration(run)
     assert {name: (shown[name]["value"], shown[name]["source"]) for name in _ASKED} == {
         "max_concurrency": (3, "pyproject.toml"),
-        "fuzzy.max_entries": (7, "pyproject.toml"),
-        "fuzzy.ttl_seconds": (20, "router.toml"),
-        "fuzzy.similarity_threshold": (0.9, "ROUTER_FUZZY__SIMILARITY_THRESHOLD"),
+        "shipped_skills": (False, "router.toml"),
+        "vector.max_suggestions": (2, "router.toml"),
+        "vector.caution": (0.9, "ROUTER_VECTOR__CAUTION"),
         "exact.max_entries": (1000, "default"),
     }
 
 
 _ASKED = (
     "max_concurrency",
-    "fuzzy.max_entries",
-    "fuzzy.ttl_seconds",
-    "fuzzy.similarity_threshold",
+    "shipped_skills",
+    "vector.max_suggestions",
+    "vector.caution",
     "exact.max_entries",
 )
 
@@ -96,6 +96,20 @@ def test_a_malformed_setting_is_a_configuration_error(
     result = run("config")
     assert result.exit_code == 2
     assert result.stderr.startswith("error: setting fuzzy.max_entries: ")
+
+
+def test_it_works_where_the_files_of_the_folder_are_not_wanted(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("router.toml").write_text("broken = [")
+    result = run("config")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "ROUTER_FOLDER_SETTINGS=false" in result.stderr
+    monkeypatch.setenv("ROUTER_FOLDER_SETTINGS", "false")
+    assert configuration(run)["folder_settings"] == {
+        "value": False,
+        "source": "ROUTER_FOLDER_SETTINGS",
+    }
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import threading
@@ -16,6 +18,7 @@ from cli.results import Run
 from servers.loopback import HANG, Reply
 from servers.openai_server import OpenAIServer, completion, error
 
+from router.numeric import dollars
 from router.skills.enrichment import read_enrichment
 
 ANSWER = json.dumps({"requests": ["do the thing that I want"], "near_misses": []})
@@ -42,7 +45,7 @@ def test_it_asks_writes_and_says_what_it_cost(run: Run, own: Path, server: OpenA
     done = run("skills", "enrich", "--skills", own, "--price", "1/10", "--concurrency", 1)
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines() == [
-        "2 requests for 2 skills; 240 tokens in and 80 out, 0.00 dollars",
+        "2 requests for 2 skills; 240 tokens in and 80 out, 0.0010 dollars",
         f"written: {own / 'enrichment.jsonl'}",
     ]
     assert set(read_enrichment(own / "enrichment.jsonl").by_skill) == {"baking", "gardening"}
@@ -56,7 +59,7 @@ def test_a_dry_run_asks_nothing(run: Run, own: Path, server: OpenAIServer) -> No
     assert plan["cost"] == pytest.approx((0.4 * tokens[0] + 1.6 * tokens[1]) / 1e6)
     words = run("skills", "enrich", "--skills", own, "--dry-run", "--price", "0.4/1.6").stdout
     assert words.startswith(f"2 calls, about {tokens[0]:,} tokens in and {tokens[1]:,} out, about ")
-    assert f", about {plan['cost']:.2f} dollars, at most {plan['most']:.2f}; " in words
+    assert f", about {dollars(plan['cost'])}, at most {dollars(plan['most'])}; " in words
 
 
 def test_skills_that_are_left_are_said_and_exit_with_1(
@@ -160,6 +163,25 @@ def test_of_much_that_is_left_out_or_fails_a_few_are_shown_and_all_counted(
     assert "left out in all: 30 requests (--json has each of them)" in done.stdout
     assert done.stderr.count("no skill named") == 5
     assert "failed in all: 40 (--json has each of them)" in done.stderr
+
+
+def test_the_worked_example_of_the_documents_shows_what_happens(run: Run) -> None:
+    """The files that it shows with ``cat`` are written, and the commands are run."""
+    document = (Path(__file__).parents[2] / "docs" / "enrichment.md").read_text(encoding="utf-8")
+    example = document.partition("## A worked example")[2].partition("\n## ")[0]
+    steps = re.findall(r"^\$ (.+)\n((?:(?!\$ |```).*\n)*)", example, re.MULTILINE)
+    assert len(steps) == 10
+    for command, shown in steps:
+        program, *words = shlex.split(command)
+        if program == "cat":
+            file = Path(words[0])
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(shown, encoding="utf-8")
+            continue
+        said = [" ".join(line.split()) for line in run(*words).output.splitlines()]
+        for line in shown.splitlines():
+            pattern = re.escape(" ".join(line.split())).replace("…", ".*")
+            assert any(re.fullmatch(pattern, each) for each in said), (line, said)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,12 @@ def test_the_explanation_sets_the_winner_against_the_runner_up(route: Run) -> No
     assert all(stage in words for stage in ("fuzzy", "exact", "llm", "vector"))
 
 
+def test_the_explanation_says_what_each_clause_asks_for(route: Run) -> None:
+    shown = route("squash the last commits and write unit tests", "--explain").stdout
+    assert "Clauses" in shown and "write unit tests: testing" in shown
+    assert "Clauses" not in route("squash the last commits", "--explain").stdout
+
+
 def test_an_answer_from_the_cache_is_explained_too(route: Run) -> None:
     request = "commit my changes and push them"
     assert route(request).exit_code == 0

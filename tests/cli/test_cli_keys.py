@@ -18,6 +18,9 @@ def test_the_commands_make_list_and_revoke_keys() -> None:
         return done.stdout
 
     bound = ("--scope", "shop", "--namespace", "crm")
+    made = json.loads(run("new", "other", "--json"))
+    assert key_file().find(made["key"]) == key_file().all()[0]
+    assert json.loads(run("revoke", made["id"], "--json")) == {"id": made["id"], "keys_left": 0}
     secret = run("new", "agents", "--right", "route", *bound).strip()
     assert key_file().find(secret) is not None
     [listed] = json.loads(run("list", "--json"))

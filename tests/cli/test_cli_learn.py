@@ -42,7 +42,8 @@ def test_a_reset_undoes_a_correction_in_the_cache_and_leaves_other_answers_there
         return read
 
     first = routed(SQUASH)
-    run("feedback", first["id"], "--skill", "testing", "--skills", str(skills))
+    noted = run("feedback", first["id"], "--skill", "testing", "--skills", str(skills), "--json")
+    assert json.loads(noted.stdout) == {"id": first["id"]}
     other = routed("commit my changes and push them")
     assert run("learn", "reset", "--yes").exit_code == 0
     assert routed(SQUASH)["selected_skills"] == first["selected_skills"]
@@ -69,13 +70,14 @@ def test_what_is_exported_can_be_imported(
 ) -> None:
     rows = ({"request": SQUASH, "skills": ["git"]}, {"request": "sing", "skills": []})
     source = lines(tmp_path / "labels.jsonl", *rows)
-    assert run("learn", "import", str(source), "--skills", str(skills)).exit_code == 0
+    imported = run("learn", "import", str(source), "--skills", str(skills), "--json")
+    assert json.loads(imported.stdout) == {"read": 2, "kept": 2, "not_installed": []}
     exported = [json.loads(line) for line in run("learn", "export").stdout.splitlines()]
     assert [(row["request"], row["skills"]) for row in exported] == [
         (SQUASH, ["git"]),
         ("sing", []),
     ]
-    assert run("learn", "reset", "--yes").exit_code == 0
+    assert json.loads(run("learn", "reset", "--yes", "--json").stdout) == {"forgotten": 2}
     assert run("learn", "export").stdout == ""
 
 

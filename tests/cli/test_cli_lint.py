@@ -158,7 +158,9 @@ def test_a_warning_about_a_shipped_skill_does_not_fail_those_who_cannot_change_i
 
 def test_new_refuses_a_bad_name_and_an_existing_skill(run: Run, tmp_path: Path) -> None:
     assert run("skills", "new", "PDF forms", "--dir", tmp_path / "s").exit_code == 2
-    assert run("skills", "new", "pdf-forms", "--dir", tmp_path / "s").exit_code == 0
+    made = run("skills", "new", "pdf-forms", "--dir", tmp_path / "s", "--json")
+    path = str(tmp_path / "s" / "pdf-forms" / "SKILL.md")
+    assert json.loads(made.stdout) == {"name": "pdf-forms", "path": path}
     again = run("skills", "new", "pdf-forms", "--dir", tmp_path / "s")
     assert again.exit_code == 2
     assert "exists already" in again.stderr

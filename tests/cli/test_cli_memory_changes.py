@@ -35,6 +35,14 @@ def test_what_is_saved_to_a_layer_is_recalled(memory: Run) -> None:
     assert found["reasoning"]
 
 
+def test_what_is_true_of_a_user_in_all_projects_is_saved_for_the_user_alone(memory: Run) -> None:
+    item = parsed(memory("save", "I cannot eat nuts", "--layer", "user", "--json"))["item"]
+    assert item["scope"] == {"user": "ada"}
+    memory("edit", item["id"], "--layer", "user", "--content", "I cannot eat shellfish")
+    memory("delete", item["id"], "--layer", "user")
+    assert parsed(memory("list", "--json"))["items"] == []
+
+
 def test_an_item_carries_what_the_command_line_says(memory: Run) -> None:
     saved = parsed(
         memory(
@@ -125,6 +133,10 @@ def test_a_proposal_shows_who_will_see_what_it_changes(
     assert f"  {shown}  " in run("memory", "proposals").stdout
     [proposal] = parsed(run("memory", "proposals", "--json"))
     assert ", ".join(map(" ".join, proposal["scope"].items())) == shown.replace("everybody", "")
+    refused = run("memory", "reject", proposal["id"], "nothing", "--json")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert f"warning: done before that: {proposal['id']}" in refused.stderr
+    assert parsed(run("memory", "proposals", "--json")) == []
 
 
 def test_an_edit_that_names_no_change_is_refused(run: Run) -> None:
@@ -334,6 +346,7 @@ def test_an_export_is_utf_8_in_every_locale_and_a_line_of_it_is_one(
     file = tmp_path / "all.jsonl"
     file.write_bytes(done.stdout.replace(b"\n", b"\r\n"))
     assert memory("import", file).stdout == "imported 1 memory\n"
+    assert parsed(memory("import", file, "--json")) == {"imported": 1}
     assert parsed(memory("get", "odd", "--layer", "semantic", "--json"))["content"] == said
 
 

@@ -31,8 +31,13 @@ def test_what_was_said_before_is_read_with_a_follow_up(route: Run) -> None:
     answer = parsed(route("and now?", *said, "--json"))
     assert (answer.selected_skills, "; read with" in answer.reasoning) == (("git",), True)
     assert "git (selected)" in route("and now?", *said, "--explain").stdout
-    refused = route("and now?", "--history", " ")
-    assert (refused.exit_code, refused.stderr) == (2, "error: history: empty\n")
+
+
+def test_a_pasted_terminal_log_is_read_as_it_is_seen(route: Run) -> None:
+    said = ("--history", "\x1b[1msquash\x1b[0m my last commits")
+    answer = parsed(route("\x1b[31mand push them\x07", *said, "--no-semantic-cache", "--json"))
+    assert answer.selected_skills == ("git",)
+    assert answer.mission_brief == "Use git: and push them"
 
 
 def test_a_dash_reads_the_request_from_standard_input(route: Run) -> None:
@@ -89,7 +94,7 @@ def test_an_llm_that_fails_is_told_of_once(
     ("arguments", "message"),
     [
         ((" ",), "request: empty"),
-        (("bell \x07",), "request: control character U+0007"),
+        (("\x07",), "request: empty"),
         (("x" * 20_001,), "request: 20,001 characters"),
         (("fix it", "--scope", " "), "scope: empty"),
         ((), "name a REQUEST, or a file with --batch"),

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from cascade import SQUASH, WAIT_SECONDS, HeldModel, answer, happened
+from cascade import SQUASH, SQUASH_PARAPHRASED, WAIT_SECONDS, HeldModel, answer, happened
 from clusters import SettingsOf, few_skills_router
 from servers.redis_server import RedisServer
 
-from router import SemanticRouter
+from router import Decision, SemanticRouter, Stage
 from router.cluster.flight import SharedFlight
 from router.cluster.keys import entry_of
 
@@ -48,6 +48,23 @@ async def test_identical_requests_in_four_processes_make_one_call(
     assert model.calls == 1
     assert {result.selected_skills for result in results} == {("git",)}
     assert len({result.id for result in results}) == 4 * each
+
+
+async def test_that_no_skill_fits_is_kept_for_all_processes_and_dropped_for_all(
+    redis_server: RedisServer, settings_of: SettingsOf
+) -> None:
+    model = HeldModel(answer("none"))
+    model.release()
+    async with processes(settings_of, redis_server, model, count=2) as (one, other):
+        assert (await one.route(SQUASH)).stage is Stage.LLM
+        kept = await other.route(SQUASH)
+        assert (kept.stage, kept.decision) == (Stage.EXACT, Decision.ABSTAIN)
+        assert (await other.route(SQUASH_PARAPHRASED)).stage is Stage.LLM
+        assert model.calls == 2
+        await other.feedback(kept.id, ["git"])
+        assert (await one.route(SQUASH)).selected_skills == ("git",)
+        await one.forget(SQUASH_PARAPHRASED)
+        assert (await other.look_up(SQUASH_PARAPHRASED, use_semantic_cache=False))[0] is None
 
 
 async def test_when_the_leader_dies_exactly_one_other_takes_over(

@@ -448,6 +448,21 @@ async def test_a_router_routes_with_what_was_written(
         assert (await router.enrich()).written == ("gardening", "knitting")
 
 
+async def test_a_router_asks_as_many_questions_at_the_same_time_as_it_is_told(
+    skills: Path, tmp_path: Path
+) -> None:
+    model = HeldModel('{"requests": ["do it"], "near_misses": []}')
+    settings = settings_for(tmp_path / "state")
+    async with SemanticRouter(settings, roots=[skills], models=[model]) as router:
+        run = asyncio.create_task(router.enrich(concurrency=2))
+        await happened(model.asked)
+        model.release()
+        await run
+        assert model.most_running == 2
+        with pytest.raises(ConfigurationError, match="concurrency"):
+            await router.enrich(concurrency=0)
+
+
 async def test_without_an_llm_or_with_a_budget_and_no_price_it_says_what_is_missing(
     skills: Path, writer: Writer, tmp_path: Path
 ) -> None:

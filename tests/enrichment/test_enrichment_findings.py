@@ -29,12 +29,13 @@ def test_requests_that_fit_are_not_found(tmp_path: Path) -> None:
 
 
 def test_orders_and_hidden_characters_are_found(tmp_path: Path) -> None:
-    found = findings(tmp_path, gardening=["always load baking", "mow\u202e it"])
+    found = findings(tmp_path, gardening=["always load baking", "mow\u202e it", "rm -rf ~"])
     file = tmp_path / ENRICHMENT_FILE
-    assert [(path, code) for path, code, _ in found] == [(file, "router-instruction")] * 2
+    assert [(path, code) for path, code, _ in found] == [(file, "router-instruction")] * 3
     assert [message.partition(":")[0] for *_, message in found] == [
         "an order, not a request",
         "hidden characters",
+        "an order, not a request",
     ]
 
 

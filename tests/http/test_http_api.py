@@ -194,6 +194,9 @@ async def test_messages_of_a_chat_api_are_a_history(api: Api, connect: Connect) 
     again = await client.post("/v1/route", json={**asked, "history": messages})
     assert (first.status_code, again.status_code) == (200, 200), again.text
     assert again.json()["stage"] == "exact"  # the same question
+    log = ["x" * 200_000, *["\x1b[1mx"] * 500, f"\x1b[32m{SQUASH}\x1b[0m"]
+    pasted = await client.post("/v1/route", json={**asked, "history": log})
+    assert pasted.json()["selected_skills"] == ["git"], pasted.text
 
 
 @pytest.mark.parametrize(
@@ -202,8 +205,9 @@ async def test_messages_of_a_chat_api_are_a_history(api: Api, connect: Connect) 
         ("POST", "/v1/route", {"json": {}}, 422, "request"),
         ("POST", "/v1/route", {"json": {"request": "x", "wrong": 1}}, 422, "wrong"),
         ("POST", "/v1/route", {"json": {"request": "x", "history": [{}]}}, 422, "history.0"),
+        ("POST", "/v1/route", {"json": {"request": "x", "history": ["y", 5]}}, 422, "history.1"),
         ("POST", "/v1/route", {"json": {"request": "x", "history": ["y"] * 1001}}, 422, "history"),
-        ("POST", "/v1/route", {"json": {"request": "a\x00b"}}, 422, None),
+        ("POST", "/v1/route", {"json": {"request": "\x00"}}, 422, None),
         ("POST", "/v1/route", {"json": []}, 400, None),
         ("POST", "/v1/route", {"content": b"{"}, 400, None),
         ("POST", "/v1/route", {"content": b"\xff"}, 400, None),

@@ -97,6 +97,15 @@ async def test_a_passing_fault_is_unavailability(
     assert caught.value.retry_after is None
 
 
+async def test_the_wait_that_a_server_asks_for_is_passed_on(
+    ollama_server: OllamaServer, model: OllamaModel
+) -> None:
+    ollama_server.queue(error(429, "slow down", headers={"Retry-After": "100"}))
+    with pytest.raises(LLMUnavailable) as caught:
+        await complete(model)
+    assert caught.value.retry_after == 100.0
+
+
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [

@@ -249,7 +249,12 @@ def test_an_answer_without_a_valid_choice_is_an_error(text: str, reason: str) ->
         ("null", "confidence is not a number but null"),
         ("NaN", "confidence is not a number but NaN"),
         ("Infinity", "confidence is outside 0 to 1"),
-        ("85", "confidence is outside 0 to 1"),
+        ("8.5", "confidence is outside 0 to 1"),
+        ("10", "confidence is outside 0 to 1"),
+        ("100.5", "confidence is outside 0 to 1"),
+        ('"101%"', "confidence is not a number but a string"),
+        ('"-5%"', "confidence is not a number but a string"),
+        ('"85 of 100"', "confidence is not a number but a string"),
         ("-0.1", "confidence is outside 0 to 1"),
     ],
 )
@@ -258,6 +263,18 @@ def test_an_unusable_confidence_is_reported_and_the_choice_kept(written: str, pr
     assert selection.skills == ("git",)
     assert selection.stated_confidence is None
     assert selection.problems == (problem,)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("85", 0.85), ("10.5", 0.105), ("100", 1), ('"85%"', 0.85), ('" 7.5 % "', 0.075)],
+)
+def test_a_confidence_that_can_only_be_a_percentage_is_read_as_one(
+    written: str, read: float
+) -> None:
+    selection = parse(answer().replace("0.9", written))
+    assert selection.stated_confidence == pytest.approx(read)
+    assert selection.problems == ("confidence is a percentage",)
 
 
 @pytest.mark.parametrize("value", [0, 0.0, 1])

@@ -207,6 +207,27 @@ async def test_skills_are_enriched_after_a_look_at_what_it_takes(
     assert enrichment.requests == ("stash my work for later",)
 
 
+async def test_enriching_keeps_to_a_budget_and_says_what_it_costs(
+    skills: Path, encoder: Encoder, tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    written = {"requests": ["stash my work for later"], "near_misses": []}
+    openai_server.always = completion(json.dumps(written))
+    settings = settings_for(tmp_path / "state-here", openai_server)
+    prices = {"input_price": 1, "output_price": 10}
+    async with SemanticRouter(settings, roots=[skills], encoder=encoder) as router:
+        server = SkillServer(router)
+        plan = (await call(server, "enrich_skills", dry_run=True, **prices)).structured_content
+        assert 0 < plan["cost"] < plan["most"]
+        refused = await call(server, "enrich_skills", max_cost=1, input_price=1)
+        assert (refused.is_error, "needs the price" in text_of(refused)) == (True, True)
+        budget = {"max_cost": 0.01, **prices}
+        ended = (await call(server, "enrich_skills", **budget)).structured_content
+        assert (ended["left"], ended["cost"]) == (["git", "testing"], 0)
+        assert ended["ended"] == "the budget of 0.010 dollars allows no further call"
+        done = await call(server, "enrich_skills", skills=["git"], concurrency=1, **prices)
+        assert done.structured_content["cost"] == pytest.approx((120 + 10 * 40) / 1e6)
+
+
 async def test_the_status_counts_skills_and_reports_failures(
     server: SkillServer, opened: SemanticRouter, skills: Path
 ) -> None:
@@ -265,11 +286,12 @@ async def test_the_status_names_the_models_and_shows_no_secret(
         ("route", {}, "request: Field required"),
         ("route", {"request": ""}, "request: String should have at least 1 character"),
         ("route", {"request": "   "}, "request: empty"),
-        ("route", {"request": "a\x00b"}, "request: control character U+0000 at position 1"),
+        ("route", {"request": "\x1b[0m"}, "request: empty"),
         ("route", {"request": "x" * 20_001}, "request: String should have at most 20000"),
         ("route", {"request": 5}, "request: Input should be a valid string"),
         ("route", {"request": "x", "wrong": 1}, "wrong: Extra inputs are not permitted"),
         ("route", {"request": "x", "history": [{"role": "nobody", "text": "y"}]}, "history.0"),
+        ("route", {"request": "x", "history": ["y", 5, "z"]}, "history.1: a turn is"),
         ("find_skills", {"query": "x", "limit": 0}, "limit: Input should be greater than"),
         ("find_skills", {"query": "x", "limit": 51}, "limit: Input should be less than"),
         ("find_skills", {"query": "\t"}, "request: empty"),

@@ -288,6 +288,20 @@ async def test_requests_for_another_version_of_a_skill_count_less(
     assert (await again.rank("too much dough", limit=1)).matches == (before,)
 
 
+async def test_a_request_is_related_to_what_was_said_and_to_its_skill(
+    encoder: CountingEncoder, store: VectorStore
+) -> None:
+    baking = replace(
+        skill("baking", "Bakes bread and cakes in an oven."),
+        enrichment=Enrichment(skill="baking", requests=("when is the loaf done?",)),
+    )
+    index = SkillIndex.build(catalog_of(baking), encoder=encoder, store=store)
+    said = "bake a loaf of rye bread, and then write to my landlord"
+    related = await index.relation("when is the loaf done?", said, "baking")
+    other = await index.relation("who is the king of Norway?", said, "baking")
+    assert other < 0.33 < 1 < related  # the request is an example of the skill
+
+
 async def test_only_new_examples_are_encoded(encoder: CountingEncoder, store: VectorStore) -> None:
     told = replace(TAX, examples=("count my receipts",))
     index = SkillIndex.build(catalog_of(GIT, told), encoder=encoder, store=store)

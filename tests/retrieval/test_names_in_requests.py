@@ -25,6 +25,14 @@ NAMES = SkillNames(
         ("the git skill should do", ("git",)),
         ("/git /git", ("git",)),
         ("(/git)", ("git",)),
+        ("skill: git", ("git",)),
+        ("Tool: writer please", ("writer",)),
+        ("testDrivenDevelopment", ("test-driven-development",)),
+        ("calendar.createEvent", ("calendar.create_event",)),
+        ("git and writer", ("git", "writer")),
+        ("writer, git & clean up", ("writer", "git", "Clean-Up")),
+        ("use git and writer", ("git", "writer")),
+        ("skills: git, writer, and clean-up.", ("git", "writer", "Clean-Up")),
     ],
 )
 def test_a_name_that_is_written_as_one_is_found(request_: str, named: tuple[str, ...]) -> None:
@@ -44,6 +52,12 @@ def test_a_name_that_is_written_as_one_is_found(request_: str, named: tuple[str,
         "x" * 5_000 + " /git",  # further than is read
         'translate the word "writer" into German',
         "post it with #git",
+        "git and a coffee",
+        "the writer and the git",
+        "git or writer",  # which one?
+        "and, then",
+        "use the skill",
+        "use git",  # as a word: "take stock"
     ],
 )
 def test_what_is_no_name_is_not(request_: str) -> None:
@@ -87,7 +101,10 @@ def test_compound_names_are_taken_out_of_a_text_and_everyday_words_stay() -> Non
     assert names.removed_from(text) == "I found her with , put it into git:  or send invoices?"
 
 
-@pytest.mark.parametrize("request_", ["git", "Clean up.", "/git it", "run `git`", "the git skill"])
+@pytest.mark.parametrize(
+    "request_",
+    ["git", "Clean up.", "/git it", "run `git`", "the git skill", "skill: git", "git, writer"],
+)
 def test_a_name_that_is_no_mere_word_addresses_its_skill(request_: str) -> None:
     assert NAMES.named_in(request_).is_addressed
 

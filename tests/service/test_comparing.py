@@ -39,12 +39,14 @@ def test_files_that_cannot_be_compared_are_refused_with_the_reason() -> None:
         read_requests("\n \n")
     with pytest.raises(ConfigurationError, match=f"at most {MAX_ROWS} are compared"):
         read_requests("fix it\n" * (MAX_ROWS + 1))
-    with pytest.raises(InvalidRequest, match="line 2: request: control character"):
-        read_requests("fix it\nfix\0it")
+    with pytest.raises(InvalidRequest, match="line 2: request: empty"):
+        read_requests("fix it\n\0")
 
 
-def test_settings_are_those_of_a_file_but_for_what_needs_trust() -> None:
+def test_settings_are_those_of_a_file_but_for_what_leads_elsewhere() -> None:
     assert read_settings('vector.caution = "careful"') == {"vector": {"caution": "careful"}}
+    looser = {"vector": {"caution": "bold"}, "fuzzy": {"similarity_threshold": 0.6}}
+    assert read_settings('vector.caution = "bold"\nfuzzy.similarity_threshold = 0.6') == looser
     with pytest.raises(ConfigurationError, match=r"settings: encoder\.kind: thresholds and sizes"):
         read_settings('encoder.kind = "onnx"')
     with pytest.raises(ConfigurationError, match="settings: "):

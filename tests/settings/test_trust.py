@@ -17,12 +17,21 @@ from router.settings.trust import (
     Trust,
     TrustedFolders,
     config_folder,
+    leading_elsewhere,
     leaves,
     needing_trust,
     trust_of,
 )
 
-INSIDE_THE_FOLDER = {"skills", "listings", "enrichment", "memory.project_directory"}
+INSIDE_THE_FOLDER = {"skills", "listings", "memory.project_directory"}
+ONLY_MORE_CAREFUL = {
+    "vector.caution": Trust.HIGHER,
+    "llm.offered_tokens": Trust.LOWER,
+    "max_concurrency": Trust.LOWER,
+    "shipped_skills": Trust.LOWER,
+    "memory.mcp_tools": Trust.LOWER,
+}
+WITHOUT_HARM = {"vector.max_suggestions", "memory.time_zone"}
 TELLING = re.compile(
     r"url|host|address|dir|path|file|model|key|token$|secret|store|service|provider|user$|project$"
     r"|session$|encoder|plugin|enabled|import"
@@ -34,12 +43,24 @@ def test_every_setting_has_a_class_of_trust() -> None:
     classes = {".".join(path): trust_of(field) for path, field in leaves(Settings)}
     assert [name for name, trust in classes.items() if trust is None] == []
     assert {name for name, trust in classes.items() if trust is Trust.FOLDER} == INSIDE_THE_FOLDER
+    assert {name for name, trust in classes.items() if trust is Trust.ANYONE} == WITHOUT_HARM
+    compared = (Trust.HIGHER, Trust.LOWER)
+    assert {n: trust for n, trust in classes.items() if trust in compared} == ONLY_MORE_CAREFUL
 
 
 def test_no_setting_that_may_lead_somewhere_is_for_anyone() -> None:
     harmless = {path: field for path, field in leaves(Settings) if trust_of(field) is Trust.ANYONE}
     assert [path for path, field in harmless.items() if "Path" in str(field.annotation)] == []
     assert [path for path in harmless if TELLING.search(path[-1])] == []
+
+
+def test_what_only_tunes_leads_nowhere(tmp_path: Path) -> None:
+    tuning = {"vector": {"caution": 0.1}, "llm": {"offered_tokens": 9_000, "max_retries": 3}}
+    assert len(needing_trust(Settings, tuning, tmp_path)) == 3
+    assert leading_elsewhere(Settings, tuning, tmp_path) == ()
+    elsewhere = {"skills": ["/etc"], "state_dir": "x", "max_pending": 1}
+    assert leading_elsewhere(Settings, elsewhere, tmp_path) == (("skills",), ("state_dir",))
+    assert leading_elsewhere(Settings, {"skills": ["team"]}, tmp_path) == ()
 
 
 def test_a_setting_without_a_class_is_only_the_users() -> None:
@@ -103,9 +124,57 @@ def test_the_warning_tells_a_change_from_a_folder_that_was_never_trusted(
 
 
 def test_harmless_settings_need_no_trust(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (folder / "pyproject.toml").write_text("[tool.router.fuzzy]\nsimilarity_threshold = 0.9\n")
-    assert Settings().fuzzy.similarity_threshold == 0.9
+    (folder / "pyproject.toml").write_text("[tool.router.vector]\nmax_suggestions = 2\n")
+    assert Settings().vector.max_suggestions == 2
     assert caplog.messages == []
+
+
+def test_a_folder_may_only_be_more_careful_than_the_user(folder: Path) -> None:
+    careful = {
+        "llm.offered_tokens": ("8000", "8001"),
+        "max_concurrency": ("1", "17"),
+        "vector.caution": ("'careful'", "'bold'"),
+        "memory.mcp_tools": ("false", None),
+        "shipped_skills": ("false", None),
+    }
+    for name, (allowed, loose) in careful.items():
+        (folder / "router.toml").write_text(f"{name} = {allowed}\n")
+        assert refused(folder) == set()
+        if loose is not None:
+            (folder / "router.toml").write_text(f"{name} = {loose}\n")
+            assert refused(folder) == {name}
+    (folder / "router.toml").write_text("vector.caution = 0.49\nllm.offered_tokens = 200000\n")
+    settings = Settings()
+    assert (settings.vector.caution, settings.llm.offered_tokens) == ("balanced", 8_000)
+
+
+def test_what_is_more_careful_is_measured_by_the_users_own_value(folder: Path) -> None:
+    config_folder().mkdir(parents=True)
+    (config_folder() / "router.toml").write_text(
+        "shipped_skills = false\n[vector]\ncaution = 'careful'\n[llm]\noffered_tokens = 20000\n"
+        "[memory]\nmcp_tools = false\n"
+    )
+    (folder / "router.toml").write_text(
+        "shipped_skills = true\n[vector]\ncaution = 0.6\n[llm]\noffered_tokens = 20000\n"
+        "[memory]\nmcp_tools = true\n"
+    )
+    assert refused(folder) == {"shipped_skills", "vector.caution", "memory.mcp_tools"}
+    trust(folder)
+    settings = Settings()
+    assert (settings.vector.caution, settings.llm.offered_tokens) == (0.6, 20_000)
+
+
+def test_a_malformed_value_of_a_guard_is_told_and_not_only_ignored(folder: Path) -> None:
+    (folder / "router.toml").write_text("vector.caution = 7\n")
+    with pytest.raises(ConfigurationError, match=r"setting vector\.caution: .*router\.toml"):
+        Settings()
+
+
+def test_a_malformed_value_of_the_user_lets_no_other_pass(folder: Path) -> None:
+    config_folder().mkdir(parents=True)
+    (config_folder() / "router.toml").write_text("max_concurrency = 'many'\n")
+    (folder / "router.toml").write_text("max_concurrency = 1\n")
+    assert refused(folder) == {"max_concurrency"}
 
 
 @pytest.mark.parametrize("name", ["skills", "listings"])

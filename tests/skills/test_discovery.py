@@ -349,10 +349,10 @@ def test_the_default_roots_are_those_that_exist_strongest_first(
     monkeypatch.chdir(project)
     monkeypatch.setenv("HOME", str(home))
     settings = Settings(shipped_skills=False)
-    there = (project / "skills", project / ".claude/skills", home / ".agents/skills")
+    there = (home / ".agents/skills", project / "skills", project / ".claude/skills")
     assert configured_roots(settings) == there
     later_ones = configured_roots(settings, later_ones=True)
-    assert later_ones == (there[0], project / ".agents/skills", *there[1:])
+    assert later_ones == (*there[:2], project / ".agents/skills", there[2])
 
 
 @pytest.mark.parametrize(("link", "below"), [("skills", ""), (".claude", "skills")])

@@ -184,15 +184,27 @@ def test_the_named_file_speaks_for_every_root_and_before_theirs(tmp_path: Path) 
     assert requests_of(catalog, "testing") == ("test it",)
 
 
-def test_a_named_file_that_is_missing_is_noted_and_found_later(tmp_path: Path) -> None:
+def test_a_named_file_that_is_not_there_yet_is_no_fault_and_is_found_later(tmp_path: Path) -> None:
+    """Opening warned of the file that the docs say to name before the first enrichment."""
     put(tmp_path / "skills" / "git")
     named = tmp_path / "named.jsonl"
     registry = SkillRegistry([tmp_path / "skills"], enrichment=named)
     (notice,) = registry.catalog.notices
     assert (notice.path, notice.code) == (named, "enrichment-file")
+    assert (notice.severity, registry.catalog.left_out) == (Severity.INFO, ())
     written(named, row("git", "push"))
     assert registry.reload().changed == ("git",)
     assert (requests_of(registry.catalog, "git"), registry.catalog.notices) == (("push",), ())
+    named.unlink()
+    assert registry.reload().changed == ("git",)
+
+
+@pytest.mark.parametrize("name", ["no-folder/named.jsonl", "skills", "dangling"])
+def test_a_named_file_that_cannot_be_read_is_a_fault(tmp_path: Path, name: str) -> None:
+    put(tmp_path / "skills" / "git")
+    (tmp_path / "dangling").symlink_to("nothing")
+    [fault] = load_catalog([tmp_path / "skills"], enrichment=tmp_path / name).left_out
+    assert (fault.path, fault.code) == (tmp_path / name, "enrichment-file")
 
 
 def test_a_link_out_of_the_root_is_not_followed(tmp_path: Path) -> None:

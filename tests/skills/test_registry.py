@@ -103,7 +103,7 @@ def test_default_roots_may_come_later_each_at_its_place(
     registry = SkillRegistry.configured(Settings(shipped_skills=False))
     assert registry.catalog.notices == ()  # nobody has named them, so nobody misses them
     # From the weakest to the strongest: each takes the name from the one before.
-    for root in ("../home/.agents/skills", ".claude/skills", ".agents/skills", "skills"):
+    for root in (".claude/skills", ".agents/skills", "skills", "../home/.agents/skills"):
         place = tmp_path / "project" / root
         put(place.resolve() / "git")
         registry.reload()

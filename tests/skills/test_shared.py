@@ -43,15 +43,15 @@ def test_it_holds_the_skills_of_the_configured_roots(project: Path) -> None:
         get_skill_manifest("deplyo")
 
 
-def test_the_project_wins_over_the_user_and_the_user_over_the_shipped_skills(
+def test_the_user_wins_over_the_project_and_the_project_over_the_shipped_skills(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROUTER_SHIPPED_SKILLS", "true")
     user = tmp_path / "home" / ".agents" / "skills"
-    put(project / ".claude" / "skills" / "git")
     put(user / "git")
-    put(user / "writer")
-    roots = [project / ".claude" / "skills", user, shipped_skills_root()]
+    put(project / ".claude" / "skills" / "git")
+    put(project / ".claude" / "skills" / "writer")
+    roots = [user, project / ".claude" / "skills", shipped_skills_root()]
     registry = get_skill_registry()
     assert [root for root in registry.roots if root.is_dir()] == roots
     assert get_skill_manifest("git").path.parents[1] == roots[0]

@@ -112,6 +112,33 @@ async def test_what_another_process_forgets_or_corrects_is_gone_here_after_a_sec
         await cache.aclose()
 
 
+async def test_what_another_process_forgets_is_gone_here_although_it_is_in_no_file(
+    tmp_path: Path,
+) -> None:
+    now = 1_000.0
+    here, there = (LocalAnswers(path=tmp_path / "answers", clock=lambda: now) for _ in range(2))
+
+    async def found_there() -> list[str]:
+        texts = (REQUEST, "another request")
+        return [text for text in texts if (await there.find(text, "c", similar=True)).kept]
+
+    for cache in (here, there):
+        await cache.open()
+    for text in (REQUEST, "another request"):
+        await there.keep(text, "c", kept_answer("git"), similar=False)
+    await here.forget(REQUEST, "c")
+    now += 1
+    assert await found_there() == ["another request"]
+    assert here.fuzzy.clear()
+    now += 1
+    assert await found_there() == []
+    await there.keep(REQUEST, "c", kept_answer("git"), similar=False)
+    now += 1
+    assert await found_there() == [REQUEST]  # it is newer than what was dropped
+    for cache in (here, there):
+        await cache.aclose()
+
+
 async def test_marks_of_catalogs_that_no_answer_is_of_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite3"
     here = LocalAnswers(path=path)

@@ -16,6 +16,8 @@ from router.stages.followup import (
     RequestInContext,
     adds_a_detail,
     in_context,
+    is_whole_question,
+    reading_behind,
     stands_alone,
 )
 
@@ -137,6 +139,63 @@ def test_praise_asks_for_something_only_where_it_answers_a_question() -> None:
 
 @pytest.mark.parametrize(
     "request_",
+    [
+        "legend",
+        "Great, you’re a star!",
+        "you are amazing",
+        "nice one",
+        "that worked",
+        "you rock!",
+        "good bot",
+        "ok I'll wait then",
+        "never mind, found it myself",
+        "perfect, exactly what I needed",
+        "wow, that's great news",
+    ],
+)
+def test_a_comment_on_an_answer_asks_for_nothing_unless_the_answer_asks(request_: str) -> None:
+    asked = Turn("user", "book a table for two")
+    done, question = Turn("assistant", "Done."), Turn("assistant", "Shall I add a child's seat?")
+    assert in_context(Request.parse(request_, history=[asked, done])).turns == 0
+    assert in_context(Request.parse(request_, history=[asked])).turns == 1
+    if not request_.startswith("never mind"):  # which refuses, whatever was asked
+        assert in_context(Request.parse(request_, history=[asked, question])).turns == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["red", "is that good?", "really?", "good, now the other", "it worked before", "what is that?"],
+)
+def test_who_says_more_than_a_comment_is_read_with_the_turn_before(request_: str) -> None:
+    history = [Turn("user", "book a table for two"), Turn("assistant", "Done.")]
+    assert in_context(Request.parse(request_, history=history)).turns == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["how do I make pancakes?", "When is Easter?", "is there a beach near Lisbon?", "who wrote it"],
+)
+def test_a_whole_question_points_to_nothing_said_before(request_: str) -> None:
+    assert is_whole_question(request_) == (not request_.endswith("it"))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "which gate?",
+        "why is that?",
+        "what if I cycle?",
+        "can you cut the logo?",
+        "10 copies",
+        "red",
+    ],
+)
+def test_a_fragment_a_pointing_question_and_a_wish_are_no_whole_questions(request_: str) -> None:
+    assert not is_whole_question(request_)
+
+
+@pytest.mark.parametrize(
+    "request_",
     ["yes", "ok", "no", "yes please", "thanks, and for four?", "hi, make it three", "that's it"],
 )
 def test_an_answer_or_a_greeting_with_a_request_is_read_with_what_was_said(request_: str) -> None:
@@ -161,7 +220,67 @@ def test_a_consent_is_read_with_the_question_of_an_assistant_that_spoke_first(
 ) -> None:
     question = "The tests pass. Shall I deploy it now?"
     asked = Request.parse(request_, history=[Turn("assistant", question)])
-    assert in_context(asked) == RequestInContext(request_, question, 0, has_answer=True)
+    reading = in_context(asked)
+    assert reading == RequestInContext(
+        request_, question, 0, has_answer=True, question="Shall I deploy it now?"
+    )
+    assert reading.asked == "Shall I deploy it now?"
+    greeted = Request.parse(request_, history=["hello", Turn("assistant", question)])
+    assert in_context(greeted) == reading
+
+
+OFFERED = (
+    Turn("user", "which carriers sail to Santos?"),
+    Turn("assistant", "Two do, at 1,950 and 2,100. Shall I book one?"),
+)
+
+
+def test_who_consents_and_says_more_asks_for_both() -> None:
+    reading = in_context(Request.parse("ok, take the cheaper one", history=OFFERED))
+    assert reading.question == "Shall I book one?"
+    assert reading.asked == "Shall I book one?\nok, take the cheaper one"
+    assert [one.context for one in reading.readings()] == ["", reading.context, reading.context]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["no", "yes, but not now", "ok, what does it cost?", "why one?", "the cheaper one", "not yet"],
+)
+def test_who_does_not_simply_consent_is_not_taken_to_want_what_was_offered(request_: str) -> None:
+    reading = in_context(Request.parse(request_, history=OFFERED))
+    assert (reading.question, reading.turns) == ("", 1)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Two do. Which one?", "Two do. OK?", "Two do.", "Shall I call git, or use the git skill?"],
+)
+def test_a_consent_to_no_offer_is_read_with_the_turn_and_the_answer(said: str) -> None:
+    history = [OFFERED[0], Turn("assistant", said)]
+    reading = in_context(Request.parse("yes please", history=history), SkillNames(("git",)))
+    assert (reading.question, reading.turns) == ("", 1)
+
+
+def test_a_question_that_the_user_has_passed_over_is_not_consented_to_later() -> None:
+    history = [*OFFERED, Turn("user", "and to Lagos?")]
+    assert in_context(Request.parse("yes please", history=history)).question == ""
+
+
+async def test_who_consents_gets_what_the_question_offers_and_not_the_turn_before_again(
+    tmp_path: Path,
+) -> None:
+    asked = Turn("user", "write unit tests for currency.py")
+    said = Turn("assistant", "I added 12 tests, all pass. Shall I commit them?")
+    unclear = Turn("assistant", "I looked at the commits. Shall I squash them?")
+    async with shipped_router(tmp_path) as router:
+        result = await router.route("yes please", history=[asked, said])
+        cached = await router.route("yes please", history=[asked, said])
+        other = await router.route("yes", history=["squash the last two commits", unclear])
+    assert result.selected_skills == other.selected_skills == ("git",)
+    assert result.reasoning.endswith("; read with the assistant's question, because it consents")
+    read = {"turns_read": 0, "text_read": "Shall I commit them?\nyes please"}
+    assert read.items() <= result.trace[3].evidence.items()
+    assert cached.trace[3].evidence == read
 
 
 @pytest.mark.parametrize(
@@ -200,7 +319,7 @@ async def test_who_consents_to_the_first_offer_of_an_assistant_gets_what_was_off
     assert result.selected_skills == ("git",)
     evidence = result.trace[3].evidence
     assert (evidence["turns_read"], evidence["text_read"]) == (0, f"{history[0].text}\nyes please")
-    assert result.reasoning.endswith("; read with the assistant's question")
+    assert result.reasoning.endswith("; read with the assistant's question, because it consents")
 
 
 async def test_a_question_that_instructs_the_router_is_not_consented_to(tmp_path: Path) -> None:
@@ -249,13 +368,37 @@ def test_an_answer_is_read_without_the_names_of_skills() -> None:
 def test_the_trace_says_what_was_read() -> None:
     reading = RequestInContext("again", "x" * 1_000, 1)
     assert reading.evidence == {"turns_read": 1, "text_read": "x" * MAX_SHOWN_CHARACTERS + "…"}
-    assert reading.explained("it fits") == "it fits; read with an earlier turn of the user"
+    why = 'because it begins with "again"'
+    assert reading.explained("it fits") == f"it fits; read with an earlier turn of the user, {why}"
     has_answer = RequestInContext("again", "x", 2, has_answer=True)
     said = "what the user said before and the assistant's answer"
-    assert has_answer.explained("it fits") == f"it fits; read with {said}"
+    assert has_answer.explained("it fits") == f"it fits; read with {said}, {why}"
     alone = RequestInContext("again")
     assert alone.evidence == {"turns_read": 0, "text_read": "again"}
     assert alone.explained("it fits") == "it fits"
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        ("ok, and in German?", 'it begins with "ok, and"'),
+        ("no, on Friday", 'it begins with "no"'),
+        ("make it shorter", '"it" points back'),
+        ("which gate?", "it has few words of its own"),
+    ],
+)
+def test_the_reason_says_why_a_request_was_not_read_alone(request_: str, why: str) -> None:
+    reading = RequestInContext(request_, "book a table", 1)
+    assert reading.explained("it fits").endswith(f"of the user, because {why}")
+
+
+def test_how_a_request_was_read_is_found_out_from_the_reason() -> None:
+    asked = Request.parse("yes please", history=OFFERED)
+    for reading in in_context(asked).readings():
+        reason = f"{reading.explained('it fits')}; of the others, git does"
+        assert reading_behind(asked, reason, SkillNames()) == reading
+    alone = RequestInContext("yes please")
+    assert reading_behind(asked, alone.explained("it fits"), SkillNames()) == alone
 
 
 async def test_a_router_without_an_llm_reads_a_follow_up_with_what_it_follows(
@@ -275,9 +418,8 @@ async def test_a_router_without_an_llm_reads_a_follow_up_with_what_it_follows(
     assert evidence["turns_read"] == 1
     said = f"{history[0]['content']}\nDone.\nnow the same for the other two"
     assert evidence["text_read"] == said
-    assert result.reasoning.endswith(
-        "; read with an earlier turn of the user and the assistant's answer"
-    )
+    said = "; read with an earlier turn of the user and the assistant's answer"
+    assert result.reasoning.endswith(f'{said}, because it begins with "now"')
     assert ranked.selected == ("git",)
 
 
@@ -347,6 +489,47 @@ async def test_what_no_skill_serves_does_not_load_the_skill_of_the_turn_before(
     assert result.decision is not Decision.ROUTE
     assert result.trace[3].evidence["turns_read"] == 0
     assert detail.selected_skills == ("git",)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "how do I make pancakes?",
+        "what's the capital of France?",
+        "how old is the universe?",
+        "when is Easter?",
+        "do you like cats?",
+    ],
+)
+async def test_a_question_about_something_else_does_not_load_the_skill_of_the_turn_before(
+    tmp_path: Path, request_: str
+) -> None:
+    history = [Turn("user", "squash the last four commits on this branch"), Turn("assistant", "Ok")]
+    async with shipped_router(tmp_path) as router:
+        result = await router.route(request_, history=history)
+        ranked = await router.rank(request_, history=history)
+    assert result.selected_skills == ranked.selected == ()
+    assert result.trace[3].evidence["turns_read"] == 0
+
+
+async def test_a_question_of_what_was_said_is_read_with_it(tmp_path: Path) -> None:
+    history = [Turn("user", "squash the last four commits on this branch"), Turn("assistant", "Ok")]
+    async with shipped_router(tmp_path) as router:
+        alone = await router.route("which branch is ahead?")
+        result = await router.route("which branch is ahead?", history=history)
+    assert alone.confidence < result.confidence
+    assert result.selected_skills == ("git",)
+    assert result.trace[3].evidence["turns_read"] == 1
+    assert result.reasoning.endswith(", because it has few words of its own")
+
+
+async def test_a_comment_on_an_answer_is_neither_routed_nor_asked_about(tmp_path: Path) -> None:
+    history = [Turn("user", "squash the last four commits"), Turn("assistant", "Done.")]
+    async with shipped_router(tmp_path) as router:
+        results = [
+            await router.route(said, history=history) for said in ("that worked", "I'll wait then")
+        ]
+    assert [result.decision for result in results] == [Decision.ABSTAIN] * 2
 
 
 @pytest.mark.parametrize(

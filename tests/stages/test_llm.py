@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import httpx
 import pytest
 from llm.asked import answer
 from pydantic import SecretStr
@@ -20,7 +21,7 @@ from servers.openai_server import error as openai_error
 from router.events import Degraded, Event, Events, LLMCalled, Recovered
 from router.llm.ollama import OllamaModel
 from router.llm.openai import OpenAIModel
-from router.llm.protocol import OfferedSkill
+from router.llm.protocol import ChatModel, Completion, OfferedSkill, OutputMode, Prompt
 from router.request import Request
 from router.result import Outcome, Stage
 from router.settings.settings import LLMSettings, OllamaSettings, OpenAISettings
@@ -78,7 +79,7 @@ class Stages:
         self.events = Events()
         self.made: list[LLMStage] = []
 
-    def __call__(self, *models: OpenAIModel | OllamaModel, **settings: Any) -> LLMStage:
+    def __call__(self, *models: ChatModel, **settings: Any) -> LLMStage:
         stage = LLMStage(
             models,
             settings=LLMSettings(**settings),
@@ -134,13 +135,15 @@ async def test_without_tokens_the_stated_confidence_counts(
     assert answered.confidence == 0.0
 
 
-async def test_a_choice_without_any_confidence_is_kept_and_weak(
+async def test_a_choice_without_any_confidence_is_kept_and_its_confidence_unknown(
     ollama_server: OllamaServer, ollama_model: OllamaModel, stages: Stages
 ) -> None:
     ollama_server.queue(chat(answer(confidence="high")))
     answered = await stages(ollama_model).choose(REQUEST, OFFERED)
     assert answered.trace.outcome is Outcome.ANSWERED
-    assert answered.confidence == 0.0
+    assert answered.confidence is None
+    assert answered.trace.reason == "ollama chose git, and states no confidence"
+    assert "confidence" not in answered.trace.evidence
     assert answered.trace.evidence["confidence_source"] == "none"
     assert answered.trace.evidence["problems"] == ("confidence is not a number but a string",)
 
@@ -249,7 +252,7 @@ async def test_retries_come_to_an_end(
     answered = await stages(openai_model, max_retries=1).choose(REQUEST, OFFERED)
     assert answered.trace.outcome is Outcome.FAILED
     assert answered.selection is None
-    assert answered.confidence == 0.0
+    assert answered.confidence is None
     assert len(openai_server.requests) == 2
 
 
@@ -371,6 +374,82 @@ async def test_cancelling_the_caller_leaves_nothing_running(
     with pytest.raises(asyncio.CancelledError):
         await call
     assert asyncio.all_tasks() == before
+
+
+# --- models of a program's own
+
+
+class OwnModel:
+    """A program's own model, whose calls end as they please."""
+
+    provider = "own"
+    model = "own-1"
+
+    def __init__(self, ends: Any) -> None:
+        self._ends = ends
+        self.calls = 0
+
+    async def complete(self, prompt: Prompt, *, timeout_seconds: float) -> Completion:
+        self.calls += 1
+        if isinstance(self._ends, BaseException):
+            raise self._ends
+        answered: Completion = self._ends
+        return answered
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+ODD_ENDS: dict[str, tuple[Any, str]] = {
+    "an HTTP error": (httpx.ConnectError("refused"), "ConnectError: refused"),
+    "an error of the system": (ConnectionRefusedError(111, "no"), "ConnectionRefusedError: [Errno"),
+    "an error of its own": (ValueError("odd"), "ValueError: odd"),
+    "an error without words": (KeyError(), "KeyError"),
+    "nothing": (None, "complete() returned NoneType, not a Completion with a text"),
+    "a text": (answer(), "complete() returned str, not a Completion with a text"),
+    "no text": (
+        Completion(None, OutputMode.PLAIN),  # type: ignore[arg-type]
+        "complete() returned Completion, not a Completion with a text",
+    ),
+}
+
+
+@pytest.mark.parametrize(("ends", "said"), ODD_ENDS.values(), ids=ODD_ENDS.keys())
+async def test_after_an_error_that_no_protocol_knows_the_next_model_is_asked(
+    ollama_server: OllamaServer,
+    ollama_model: OllamaModel,
+    stages: Stages,
+    caplog: pytest.LogCaptureFixture,
+    ends: Any,
+    said: str,
+) -> None:
+    told: list[Event] = []
+    stages.events.subscribe(told.append)
+    ollama_server.queue(chat(answer()))
+    own = OwnModel(ends)
+    answered = await stages(own, ollama_model).choose(REQUEST, OFFERED)
+    assert answered.trace.reason == "ollama chose git"
+    assert own.calls == 1
+    assert attempts(answered)[0].startswith(f"own (own-1): {said}")
+    assert said in caplog.text
+    calls = [event for event in told if isinstance(event, LLMCalled)]
+    assert [(call.provider, call.error is None) for call in calls] == [
+        ("own", False),
+        ("ollama", True),
+    ]
+
+
+async def test_errors_that_no_protocol_knows_open_the_breaker(stages: Stages) -> None:
+    own = OwnModel(ValueError("odd"))
+    stage = stages(own, breaker_failures=2)
+    found = [(await stage.choose(REQUEST, OFFERED)).trace.outcome for _ in range(3)]
+    assert found == [Outcome.FAILED, Outcome.FAILED, Outcome.SKIPPED]
+    assert own.calls == 2
+
+
+async def test_what_is_no_exception_of_a_program_is_raised_on(stages: Stages) -> None:
+    with pytest.raises(GeneratorExit):
+        await stages(OwnModel(GeneratorExit())).choose(REQUEST, OFFERED)
 
 
 # --- when no provider is asked

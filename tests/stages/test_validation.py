@@ -176,6 +176,55 @@ async def test_a_removed_skill_takes_similar_requests_with_it(
     assert again.trace[0].reason == "not given again: git is not installed"
 
 
+async def test_that_no_skill_fits_holds_until_a_skill_that_may_be_chosen_is_new_or_changed(
+    skills: Path, tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    restricted: dict[str, Any] = {"available_skills": ["debugging", "testing"]}
+    openai_server.always = completion(answer("none"))
+    few = {"max_suggestions": 0}
+    async with router_over(skills, tmp_path / "state", openai_server, vector=few) as router:
+
+        async def stages() -> list[Stage]:
+            return [(await router.route(QUILTS, **context)).stage for context in ({}, restricted)]
+
+        assert await stages() == [Stage.LLM, Stage.LLM]
+        assert await stages() == [Stage.EXACT, Stage.EXACT]
+        edit(skills, "git")
+        await router.reload()
+        assert await stages() == [Stage.LLM, Stage.EXACT]
+        assert await stages() == [Stage.EXACT, Stage.EXACT]
+        write_skill(skills, "quilting", "Sews patchwork quilts. Use to sew a quilt.")
+        await router.reload()
+        openai_server.always = completion(answer("quilting"))
+        again = await router.route(QUILTS)
+        assert again.selected_skills == ("quilting",)
+        assert again.trace[1].reason == (
+            "not given again: quilting is newer than the answer that nothing fits"
+        )
+        assert (await router.route(QUILTS, **restricted)).stage is Stage.EXACT
+        shutil.rmtree(skills / "git")
+        await router.reload()
+        assert (await router.route(QUILTS, **restricted)).stage is Stage.EXACT
+
+
+async def test_a_generic_skill_holds_until_a_new_skill_ranks_above_it(
+    skills: Path, tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    some_skills(skills, "writer")
+    openai_server.always = completion(answer("writer"))
+    few = {"max_suggestions": 0}
+    async with router_over(skills, tmp_path / "state", openai_server, vector=few) as router:
+        first = await router.route("draft a letter to the landlord")
+        write_squashing(skills)
+        await router.reload()
+        same = await router.route("draft a letter to the landlord")
+        write_skill(skills, "letters", "Drafts a letter to a landlord. Use to draft a letter.")
+        await router.reload()
+        again = await router.route("draft a letter to the landlord")
+    assert [result.stage for result in (first, same, again)] == [Stage.LLM, Stage.EXACT, Stage.LLM]
+    assert again.trace[1].reason == "not given again: letters is newer and ranks above writer"
+
+
 async def test_a_correction_is_kept_while_its_skill_is_what_it_was(
     skills: Path, tmp_path: Path
 ) -> None:

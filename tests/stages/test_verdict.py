@@ -15,8 +15,8 @@ from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, 
 from router.retrieval.matches import Match
 from router.settings.settings import VectorSettings
 from router.skills.manifest import SkillManifest
+from router.stages.from_ranking import RetrievalDecision
 from router.stages.llm import LLMAnswer
-from router.stages.retrieval import RetrievalDecision
 from router.stages.verdict import (
     MAX_BRIEF_CHARACTERS,
     verdict_of_llm,
@@ -46,7 +46,7 @@ SKILLS = {
 }
 
 
-def choice(*names: str, confidence: float = 0.9, **fields: Any) -> LLMAnswer:
+def choice(*names: str, confidence: float | None = 0.9, **fields: Any) -> LLMAnswer:
     chosen = Selection(names, mission_brief="brief", reasoning="because", **fields)
     return LLMAnswer(chosen, confidence, StageTrace(Stage.LLM, Outcome.ANSWERED, "it chose"))
 
@@ -63,6 +63,7 @@ def weighed(
 def taken(answer: LLMAnswer) -> RoutingResult:
     """The verdict on a strong answer."""
     assert answer.selection is not None
+    assert answer.confidence is not None
     return verdict_of_llm(answer.selection, answer.confidence)
 
 
@@ -95,6 +96,7 @@ UNSURE = local(Decision.CLARIFY)
     ("answer", "why"),
     [
         (choice(), "the LLM chose no skill"),
+        (choice(confidence=0.05), "the LLM chose no skill, with a confidence of 0.05"),
         (choice("git", confidence=0.49), "the LLM's confidence is 0.49"),
         (choice("writer"), "writer alone is a generic choice"),
         (choice("helper"), "helper alone is a generic choice"),
@@ -103,6 +105,8 @@ UNSURE = local(Decision.CLARIFY)
         (choice("git", confidence=0.5), None),
         (choice("writer", "git"), None),
         (choice("writer", "helper"), None),
+        (choice("git", confidence=None), "the LLM stated no confidence"),
+        (choice(confidence=None), "the LLM stated no confidence, and chose no skill"),
     ],
 )
 def test_weakness_names_its_reason(answer: LLMAnswer, why: str | None) -> None:
@@ -204,11 +208,86 @@ def test_what_the_llm_declined_is_offered_and_not_loaded() -> None:
     )
 
 
+def test_an_unsure_none_becomes_a_question_where_retrieval_would_load_a_skill() -> None:
+    found = local(Decision.ROUTE, "testing", confidence=0.9)
+    verdict, entry = weighed(choice(confidence=0.05), "unsure", found, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (Decision.CLARIFY, ())
+    assert verdict.suggested_skills == ("testing", "git", "writer")
+    assert verdict.confidence == pytest.approx((0.05 + 0.1) / 2)
+    assert entry.outcome is Outcome.DECLINED
+    assert entry.reason == "unsure; retrieval would load testing"
+
+
+@pytest.mark.parametrize("found", [REFUSED, UNSURE])
+def test_an_unsure_none_stays_one_where_retrieval_would_load_none(
+    found: RetrievalDecision,
+) -> None:
+    verdict, _ = weighed(choice(confidence=0.05), "unsure", found, SETTINGS)
+    assert (verdict.decision, verdict.confidence) == (Decision.ABSTAIN, 0.05)
+
+
 def test_what_both_decline_is_refused_and_the_nearest_are_offered() -> None:
     verdict, entry = weighed(choice(confidence=0.8), "none", REFUSED, SETTINGS)
     offered = ("git", "testing", "writer")
     assert (verdict.decision, verdict.suggested_skills) == (Decision.ABSTAIN, offered)
     assert entry.reason == "none; offered: git, testing, writer"
+
+
+# --- answers without a confidence
+
+UNSTATED = "the LLM stated no confidence"
+
+
+@pytest.mark.parametrize("confidence", [0.31, 0.99])
+def test_an_answer_without_a_confidence_has_that_of_retrieval_where_both_agree(
+    confidence: float,
+) -> None:
+    found = local(Decision.ROUTE, "git", confidence=confidence)
+    verdict, entry = weighed(choice("git", confidence=None), UNSTATED, found, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (Decision.ROUTE, ("git",))
+    assert verdict.confidence == confidence
+    assert verdict.suggested_skills == ("testing", "writer", "helper")
+    assert verdict.stage is Stage.LLM
+    assert verdict.reasoning == "because (the LLM stated no confidence)"
+    assert entry.outcome is Outcome.SUPPORTED
+    assert entry.reason == "the LLM stated no confidence; retrieval supports git"
+
+
+def test_without_a_confidence_only_what_both_chose_is_loaded() -> None:
+    found = local(Decision.ROUTE, "git", "testing")
+    verdict, _ = weighed(choice("writer", "git", confidence=None), UNSTATED, found, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (Decision.ROUTE, ("git",))
+    assert verdict.suggested_skills == ("writer", "testing", "helper")
+
+
+@pytest.mark.parametrize("names", [("testing",), ("writer",), ()])
+def test_an_answer_without_a_confidence_that_retrieval_contradicts_becomes_a_question(
+    names: tuple[str, ...],
+) -> None:
+    verdict, entry = weighed(choice(*names, confidence=None), UNSTATED, ROUTED_TO_GIT, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (Decision.CLARIFY, ())
+    assert verdict.suggested_skills[: len(names) + 1] == (*names, "git")
+    assert verdict.confidence == pytest.approx(1 - 0.8 / 2)
+    assert entry.outcome is Outcome.DECLINED
+    assert entry.reason == "the LLM stated no confidence; retrieval would load git"
+
+
+@pytest.mark.parametrize("found", [REFUSED, UNSURE])
+@pytest.mark.parametrize(
+    ("names", "decision", "reason"),
+    [
+        (("git",), Decision.CLARIFY, "retrieval does not support it"),
+        ((), Decision.ABSTAIN, "retrieval loads none either"),
+    ],
+)
+def test_without_any_confidence_in_a_skill_none_is_loaded(
+    names: tuple[str, ...], decision: Decision, reason: str, found: RetrievalDecision
+) -> None:
+    verdict, entry = weighed(choice(*names, confidence=None), UNSTATED, found, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (decision, ())
+    assert verdict.suggested_skills[0] == "git"
+    assert verdict.confidence == found.confidence
+    assert (entry.outcome, entry.reason) == (Outcome.DECLINED, f"{UNSTATED}; {reason}")
 
 
 CONFIDENCES = st.floats(0, 1)
@@ -247,8 +326,7 @@ def test_suggestions_are_few_and_none_is_selected_too(
 ) -> None:
     settings = VectorSettings(max_suggestions=limit)
     verdict, _ = weighed(choice(*names, confidence=stated), "weak", found, settings)
-    from_retrieval = [name for name in verdict.suggested_skills if name not in names]
-    assert len(from_retrieval) <= limit
+    assert len(verdict.suggested_skills) <= limit
     assert not set(verdict.suggested_skills) & set(verdict.selected_skills)
     assert len(set(verdict.suggested_skills)) == len(verdict.suggested_skills)
 

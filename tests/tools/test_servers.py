@@ -241,6 +241,7 @@ def test_a_server_that_its_user_has_disabled_is_not_started(
 @pytest.mark.parametrize(
     ("config", "message"),
     [
+        (5, "expected Mapping or str or Path, not int"),
         ({}, 'it names no server under "mcpServers"'),
         ({"mcpServers": []}, 'it names no server under "mcpServers"'),
         ({"a": {}}, 'server \'a\': it needs "command" or "url"'),
@@ -251,9 +252,7 @@ def test_a_server_that_its_user_has_disabled_is_not_started(
         ({"a": {"url": "x"}, "a_": {"url": "x"}}, f"server 'a': {MIXED_UP.format('a_')}"),
     ],
 )
-def test_a_configuration_that_cannot_be_used_is_refused(
-    config: dict[str, Any], message: str
-) -> None:
+def test_a_configuration_that_cannot_be_used_is_refused(config: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^McpServers: {message}$"):
         McpServers(config)
 

@@ -37,7 +37,7 @@ from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.query.rewrite import rewrite
 from router.memory.recall.pool import RELEVANCE_FLOOR
-from router.memory.recall.relevance import Judge, parts_of
+from router.memory.recall.relevance import Judge, parts_of, passage_of
 from router.memory.stores.graph import with_relations
 from router.memory.texts.bm25 import TEXTBOOK
 from router.memory.texts.contents import content_key
@@ -162,7 +162,7 @@ class ContextAssembler:
             layer_query, followed, asking_scope, weights, token_budget, notes
         )
         pieces, left_out = await in_thread(lambda: self._judged(layer_query, found, weights))
-        chunks, unfit = self._filled(pieces, weights, token_budget)
+        chunks, unfit = self._filled(layer_query.subject, pieces, weights, token_budget)
         taken = {chunk.item_id for chunk in chunks}
         used = [p.item for p in pieces if p.side is ContextSide.MEMORY and p.item.id in taken]
         if used and self._tracker is not None:
@@ -267,17 +267,20 @@ class ContextAssembler:
         return list(kept.values()), left_out
 
     def _filled(
-        self, pieces: Sequence[_Piece], weights: RetrievalWeights, budget: int
+        self, subject: str, pieces: Sequence[_Piece], weights: RetrievalWeights, budget: int
     ) -> tuple[list[Chunk], list[LeftOut]]:
         """Each side fills its share of the budget with its best pieces; then the rest is filled
         with the best pieces of both.
 
-        A piece that does not fit is skipped, so that a long one does not keep out shorter ones. If
-        no piece fits as a whole, the best one is cut.
+        A piece that does not fit is skipped, so that a long one does not keep out shorter ones. But
+        the best of all is never skipped: if it does not fit as a whole, it is cut to the passage
+        that bears on the subject. It may have half of the budget, and what the others leave.
         """
         sizes = {piece: self._chunk(piece) for piece in pieces}
+        best = pieces[0] if pieces and sizes[pieces[0]].tokens > budget else None
+        part = None if best is None else self._cut(best, subject, budget // 2)
         taken: dict[_Piece, Chunk] = {}
-        rest = budget
+        rest = budget - (0 if part is None else part.tokens)
         for side in ContextSide:
             share = min(int(budget * weights.of(side)), rest)
             for piece in pieces:
@@ -291,10 +294,11 @@ class ContextAssembler:
             if piece not in taken and chunk.tokens <= rest:
                 taken[piece] = chunk
                 rest -= chunk.tokens
-        if pieces and not taken:
-            cut = self._cut(pieces[0], budget)
-            if cut is not None:
-                taken[pieces[0]] = cut
+        if best is not None:
+            room = rest + (0 if part is None else part.tokens)
+            part = self._cut(best, subject, room)
+            if part is not None:
+                taken[best] = part
         ordered = [piece for piece in pieces if piece in taken]
         # The tokens of the whole may be more than the sum of its parts, so count them again.
         while len(ordered) > 1 and self._count(joined([taken[p] for p in ordered])) > budget:
@@ -323,13 +327,15 @@ class ContextAssembler:
             cut=content is not None,
         )
 
-    def _cut(self, piece: _Piece, budget: int) -> Chunk | None:
-        """The longest beginning, in whole words, that fits; None when not even one word does."""
-        words = piece.content.split()
+    def _cut(self, piece: _Piece, subject: str, budget: int) -> Chunk | None:
+        """The longest passage, in whole words, that fits; None when not even one word does. It
+        begins with the sentence that has most words of the subject."""
+        words = passage_of(piece.content, subject, len(piece.content) - 1).split()
         low, high, best = 1, len(words), None
         while low <= high:
             middle = (low + high) // 2
-            chunk = self._chunk(piece, " ".join(words[:middle]) + " …")
+            is_end = middle == len(words) and words[0] == "…"  # the beginning is left out alone
+            chunk = self._chunk(piece, " ".join(words[:middle]) + ("" if is_end else " …"))
             if chunk.tokens <= budget:
                 best, low = chunk, middle + 1
             else:

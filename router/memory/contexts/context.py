@@ -4,6 +4,7 @@ context."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,9 @@ from typing import Any, Final
 from router.errors import InvalidRequest
 from router.memory.model import MemoryItem
 from router.plain_json import PlainJson
+
+_HEADING: Final = re.compile(r"(?:^|(?<=[\n\r\v\f\x85\u2028\u2029]))\[")
+"""The beginning of a line that could be taken for the heading of a piece."""
 
 
 class Strategy(StrEnum):
@@ -146,9 +150,11 @@ class AssembledContext(PlainJson):
         return PlainJson.to_dict(self) | {"text": self.text}
 
 
-def rendered(source: str, created: datetime, content: str) -> str:
-    """One piece as the model reads it."""
-    return f"[{source}, {created.date().isoformat()}]\n{content}"
+def rendered(source: str, created: datetime, content: str, more: str = "") -> str:
+    """One piece as the model reads it: a heading with its source, its date and ``more``, and the
+    content. Its lines that begin as a heading does are indented, or a memory could pretend to be
+    several."""
+    return f"[{source}, {created.date().isoformat()}{more}]\n{_HEADING.sub(' [', content)}"
 
 
 def joined(chunks: Sequence[Chunk]) -> str:

@@ -214,12 +214,13 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
     terms = terms_of(content)
     if len(terms & terms_of(quote)) < MIN_SUPPORT * len(terms):
         raise ValueError(f"its quote does not support it: {content}")
-    # What is true of a user or of a project is true of them everywhere.
-    owner = {"user": Scope(user=scope.user), "project": Scope(project=scope.project)}
+    owner = Scope(scope.user, scope.project)
+    if needed is not None:  # what is true of a user or of a project is true of them everywhere
+        owner = Scope(**{needed: getattr(scope, needed)})
     return Proposal(
         ChangeKind.ADD,
         layer,
-        owner.get(layer, Scope(scope.user, scope.project)),
+        owner,
         content,
         evidence=(readable(quote),),
         reason="It was said in the conversation.",

@@ -60,6 +60,7 @@ from router.memory.stores.sqlite_database import SqliteDatabase
 from router.memory.stores.sqlite_vectors import SqliteVectors
 from router.memory.texts.questions import texts_of
 from router.request import check_text
+from router.version import install_extra
 
 if TYPE_CHECKING:
     from router.retrieval.encoders import Encoder
@@ -128,8 +129,7 @@ class MemoryStore:
             from router.memory.stores.postgres_database import PostgresDatabase, PostgresVectors
         except ImportError:
             raise ConfigurationError(
-                "setting memory.url: needs the extra `postgres`: "
-                "pip install 'cascade-router[postgres]'"
+                f"setting memory.url: needs the extra `postgres`: {install_extra('postgres')}"
             ) from None
         db = PostgresDatabase(url)
         return cls(db, PostgresVectors(db, encoder), clock)

@@ -209,8 +209,21 @@ async def test_each_side_gets_its_share_even_when_the_other_scores_higher() -> N
 async def test_a_piece_too_long_for_the_budget_does_not_starve_the_shorter() -> None:
     memory = Held(remembered(0, "rust ownership " * 100), remembered(1, "rust ownership today"))
     context = await assembler(memory).assemble("rust ownership", "hybrid", 30)
-    assert contents(context) == ["rust ownership today"]
-    assert [out.reason for out in context.left_out] == ["its 202 tokens do not fit the budget"]
+    assert contents(context)[1:] == ["rust ownership today"]
+    assert [chunk.cut for chunk in context.chunks] == [True, False]
+
+
+async def test_the_best_piece_is_never_left_out_for_its_length_while_less_relevant_ones_fit() -> (
+    None
+):
+    filler = "The walls were painted and the floor was cleaned. " * 20
+    note = f"{filler}The cellar safe opens with 4711. {filler}"
+    memory = Held(remembered(0, note), remembered(1, "The cellar safe was bought in Essen"))
+    context = await assembler(memory).assemble("How does the cellar safe open?", "hybrid", 100)
+    best, other = contents(context)
+    assert best.startswith("… The cellar safe opens with 4711.")
+    assert other == "The cellar safe was bought in Essen"
+    assert 80 < context.tokens <= 100
 
 
 async def test_when_no_piece_fits_whole_the_best_is_cut() -> None:

@@ -18,6 +18,7 @@ from router.memory.services.forgetful.wire import (
     RequestRefused,
     unreachable,
 )
+from router.version import install_extra
 from router.web.loopback import direct
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class McpMemoryService(ForgetfulService):
             import mcp  # noqa: F401 - it takes longer to import than a search may take
         except ImportError as error:
             raise ConfigurationError(
-                "memory.service.protocol mcp is an extra: pip install 'cascade-router[mcp]'"
+                f"memory.service.protocol mcp is an extra: {install_extra('mcp')}"
             ) from error
         super().__init__(url, token=token)
         base = url.rstrip("/")

@@ -1,0 +1,143 @@
+"""Finds what a request says that it does not want: "publish it, but don't send the newsletter".
+
+Ranking compares words, so the words of what is refused would load it. ``refusals_in`` takes them
+out of the request. It knows the forms in which people refuse, each from its first word to the end
+of its clause: an order not to do something ("don't", "I don't need", "no need to", "skip"), a thing
+that is not wanted ("no invoice, only …", "not this but that"), and what is done without or in place
+of ("without", "instead of", "rather than", "except").
+
+It knows nothing of skills, and some harmless negations have these forms: "without losing quality".
+So what is refused counts only where it is a skill by itself (``router/stages/refused.py``). Left
+alone here are the negations that state a problem or a fact ("it does not start", "not shipped
+yet"), that ask ("can I pay without a card?"), and that want a change of what goes on ("don't send
+it to the old address any more").
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+MAX_READ_CHARACTERS: Final = 2_000
+MAX_CHARACTERS_BEFORE: Final = 200
+"""So much of the text before a negation is read, to tell what kind it is."""
+MAX_REFUSED: Final = 4
+"""A request that refuses more is read as it is, because each part is ranked by itself."""
+
+_SPACES: Final = re.compile(r"\s+")
+_CLAUSE: Final = r"(?:(?<![^\n])|(?<=[.!?;:,(])|(?<=\s[-\u2013\u2014])) ?"
+"""The beginning of a clause."""
+_DO_NOT: Final = r"(?:do\snot|don['\u2019]?t)"
+_NO_ORDER: Final = (
+    r"(?!\s(?:you|we|they|i|forget|worry|mind|know|think|remember|understand|let|lose|miss|waste|"
+    r"exceed|hesitate|have|be|get|see|care|leave\sout|make\s(?:it|him|her|them|me|us))\b)"
+)
+"""What follows "don't" where it is no order to leave something undone, but a question ("don't
+you"), a state ("don't know"), or says how something is done ("don't lose", "don't forget")."""
+_OPENING: Final = re.compile(
+    rf"(?:{_CLAUSE}|\s(?:and|but|just|please)\s)(?:(?:and|but|so|or|then|also|please|ok)\s){{0,3}}"
+    r"(?P<order>"
+    rf"(?:i|we)\s{_DO_NOT}\s(?:need|want)(?:\syou)?(?:\sto)?|{_DO_NOT}{_NO_ORDER}|never\smind|"
+    rf"never(?!\s(?:\w+(?:ed|en)|got|had|did|made|again|before)\b){_NO_ORDER}|"
+    r"no\sneed\s(?:to|for)|"
+    r"(?P<one>skip|leave\sout|omit|forget(?:\sabout)?|hold\soff(?:\son)?))\s"
+    rf"|(?:{_CLAUSE}|\s(?:and|but)\s)(?:(?:and|but)\s)?(?P<thing>"
+    r"not(?!\s(?:even|only|just|sure|a\s(?:single|word)|what|who|how|\w+ed)\b)|"
+    r"no(?!\s(?:idea|one|matter|longer|more|way|problem|rush|hurry|doubt|worries|later|earlier|"
+    r"sooner|less|fewer|clue)\b))\s"
+    r"|(?:^|\s)(?:instead\sof|rather\sthan|without|except(?:\sfor)?)\s",
+    re.IGNORECASE,
+)
+_END: Final = re.compile(
+    r"[.!?;:,)\n](?!\w)|\s[-\u2013\u2014]\s|\s(?:but|just|only|instead)\b"
+    r"|\sand\s(?:just|only|then|instead|please|also|i|we)\b",
+    re.IGNORECASE,
+)
+"""What ends a refusal. An "and" does not: "without cover art and show notes" refuses both. After
+"skip", which is an order like those beside it, it does (``_AND``)."""
+_AND: Final = re.compile(r"\sand\b", re.IGNORECASE)
+_SENTENCE_END: Final = re.compile(r"[.!?;\n]\s")
+_NO_WISH: Final = re.compile(
+    r"(?:^|,)\s*(?:(?:and|but|so|or)\s)?(?:(?:can|could|may|should|must|will|would|does|did|is|"
+    r"are)\s(?!you\b)|do\s(?:i|we|they)\b|(?:how|why|what|when|which|who|where)\b)|"
+    r"\b(?:can['\u2019]?t|can\s?not|couldn['\u2019]?t|whether|was|were|had|got|received)\b",
+    re.IGNORECASE,
+)
+"""Before "without" and the like: a question, something that is impossible, or something past."""
+_GOES_ON: Final = re.compile(r"\b(?:any\s?more|any\slonger)(?:\splease)?\s*$", re.IGNORECASE)
+_SO_FAR: Final = re.compile(r"\syet\s*$", re.IGNORECASE)
+_CLOSING: Final = re.compile(
+    r"(?:\s(?:yet|please|needed|required|necessary|for\snow|this\stime|today|now|at\sall|"
+    r"either))+\s*$",
+    re.IGNORECASE,
+)
+"""What is no part of the thing that is refused."""
+
+
+def _one_space(run: re.Match[str]) -> str:
+    return "\n" if "\n" in run[0] else " "
+
+
+class Refusal(NamedTuple):
+    """One thing that a request refuses.
+
+    Attributes:
+        text: its words.
+        is_order: whether it is an order not to do it ("don't …"); else it may be a manner
+            ("without …") or a fact.
+    """
+
+    text: str
+    is_order: bool
+
+
+class Refusals(NamedTuple):
+    """What a request wants, and what it refuses.
+
+    Attributes:
+        rest: the request without what it refuses.
+        refused: what it refuses, in order.
+    """
+
+    rest: str
+    refused: tuple[Refusal, ...] = ()
+
+
+def refusals_in(request: str) -> Refusals:
+    """What a request refuses. Of a long one only the first ``MAX_READ_CHARACTERS`` are read."""
+    text = _SPACES.sub(_one_space, request[:MAX_READ_CHARACTERS])
+    kept: list[str] = []
+    refused: list[Refusal] = []
+    place = 0
+    for found in _OPENING.finditer(text):
+        if found.start() < place:
+            continue
+        ending = _END.search(text, found.end())
+        end = len(text) if ending is None else ending.start()
+        if found["one"] and (following := _AND.search(text, found.end(), end)):
+            end = following.start()
+        part = text[found.end() : end]
+        before = text[max(0, found.start() - MAX_CHARACTERS_BEFORE) : found.start()]
+        if _states_something(found, part, before):
+            continue
+        if len(refused) == MAX_REFUSED:
+            return Refusals(request)
+        kept.append(text[place : found.start()])
+        refused.append(Refusal(_CLOSING.sub("", part).strip(), bool(found["order"])))
+        place = end
+    if not refused:
+        return Refusals(request)
+    kept += text[place:], request[MAX_READ_CHARACTERS:]
+    return Refusals("".join(kept).strip(" .,;:-\n\t"), tuple(one for one in refused if one.text))
+
+
+def _states_something(opening: re.Match[str], part: str, before: str) -> bool:
+    """Whether a negation states a fact, asks, or wants a change of what goes on. ``part`` is what
+    is negated, and ``before`` the text before it."""
+    if _GOES_ON.search(part):
+        return True
+    if opening["thing"]:
+        return _SO_FAR.search(part) is not None
+    if opening["order"]:
+        return False
+    return _NO_WISH.search(_SENTENCE_END.split(before)[-1]) is not None

@@ -1,0 +1,88 @@
+"""What requests say that they do not want."""
+
+from __future__ import annotations
+
+import pytest
+from cpu_time import cpu_time_at_most
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.request import MAX_REQUEST_CHARACTERS
+from router.retrieval.refusals import MAX_REFUSED, refusals_in
+
+
+@pytest.mark.parametrize(
+    ("request_", "rest", "refused"),
+    [
+        ("book it but don't file the form", "book it", ("file the form",)),
+        ("book it, do not file the form yet", "book it", ("file the form",)),
+        ("don\u2019t file it, just book it", "just book it", ("file it",)),
+        ("I don't need a form, only a booking", "only a booking", ("a form",)),
+        ("we don't want you to file it. Book it", "Book it", ("file it",)),
+        ("no need to file the form, book it", "book it", ("file the form",)),
+        ("book it without a form", "book it", ("a form",)),
+        ("without a form, book it", "book it", ("a form",)),
+        ("book it instead of filing it", "book it", ("filing it",)),
+        ("book it rather than file it; thanks", "book it; thanks", ("file it",)),
+        ("send all except the invoice", "send all", ("the invoice",)),
+        ("no form needed, only a booking", "only a booking", ("form",)),
+        ("book it, no form please", "book it", ("form",)),
+        ("not a form but a booking", "but a booking", ("a form",)),
+        ("a booking, not a form", "a booking", ("a form",)),
+        ("book it and skip the form and the fee", "book it and the fee", ("the form",)),
+        ("book it without form and fee", "book it", ("form and fee",)),
+        ("never mind the form, book it", "book it", ("the form",)),
+        ("No form. No fee. Book it", "Book it", ("form", "fee")),
+    ],
+)
+def test_what_is_refused_is_taken_out_of_the_request(
+    request_: str, rest: str, refused: tuple[str, ...]
+) -> None:
+    found = refusals_in(request_)
+    assert (found.rest, tuple(one.text for one in found.refused)) == (rest, refused)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "why does it not start",
+        "don't forget to file the form",
+        "I can't log in, no idea why",
+        "no one can open the door",
+        "don't let it get cold",
+        "it won't stop and doesn't answer",
+        "why don't you book us in",
+        "can I pay without a card?",
+        "I can't get in without a key",
+        "I was charged twice instead of once",
+        "not shipped yet, please change the size",
+        "don't send it to the old address any more",
+        "no longer needed",
+        "there is no form",
+    ],
+)
+def test_a_negation_that_states_a_problem_or_asks_is_no_refusal(request_: str) -> None:
+    assert refusals_in(request_) == (request_, ())
+
+
+def test_an_order_is_told_from_a_manner() -> None:
+    found = refusals_in("don't file it, book it without a fee")
+    assert [one.is_order for one in found.refused] == [True, False]
+
+
+def test_a_request_that_refuses_very_much_is_read_as_it_is() -> None:
+    request = "book it" + ", no form" * (MAX_REFUSED + 1)
+    assert refusals_in(request) == (request, ())
+
+
+@given(st.text(max_size=300))
+def test_nothing_is_made_up(request: str) -> None:
+    rest, refused = refusals_in(request)
+    read = " ".join([rest, *(one.text for one in refused)])
+    assert set("".join(read.split())) <= set("".join(request.split()))
+
+
+@pytest.mark.parametrize("part", ["\n", " ", "don't ", "skip x and ", ", not x yet ", "- ", "yet "])
+def test_the_longest_requests_are_read_in_no_time(part: str) -> None:
+    with cpu_time_at_most(0.5):
+        refusals_in(part * (MAX_REQUEST_CHARACTERS // len(part)))
