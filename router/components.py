@@ -22,7 +22,8 @@ from router.retrieval.configured_encoder import build_encoder
 from router.retrieval.discover import ListingIndex
 from router.retrieval.embedding_cache import EmbeddingCache
 from router.retrieval.embedding_chroma import ChromaCache
-from router.retrieval.encoders import Encoder
+from router.retrieval.encoders import Encoder, of_requests
+from router.retrieval.guarded_encoder import GuardedEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.vectors import VectorStore, embeddings_folder
 from router.settings.files import warn_once
@@ -148,8 +149,15 @@ def assemble(
         identity=encoder.identity,
         shared=shared_embeddings(settings, encoder),
     )
+    guarded = GuardedEncoder(encoder, seconds=settings.encoder.timeout_seconds, events=events)
     try:
-        index = SkillIndex.build(registry.catalog, encoder=encoder, store=store, progress=progress)
+        index = SkillIndex.build(
+            registry.catalog,
+            encoder=encoder,
+            store=store,
+            of_requests=guarded,
+            progress=progress,
+        )
         if index.encoded:
             store.save()  # at once, so that other processes need not encode the same texts
     except BaseException:
@@ -171,7 +179,12 @@ def assemble(
         registry,
         store,
         LLMStage(models, settings=settings.llm, events=events),
-        ListingIndex(settings.listings, encoder=encoder, state_dir=settings.state_dir),
+        ListingIndex(
+            settings.listings,
+            encoder=encoder,
+            of_requests=guarded,
+            state_dir=settings.state_dir,
+        ),
         None,
         partial(_learner, settings, encoder, events, has_llm=bool(models), peers=peers),
         QueryClassifier(encoder=encoder),
@@ -210,7 +223,7 @@ def _learner(
     return Learner(
         open_evidence(settings, clock=time.time),
         settings.learning,
-        encoder,
+        of_requests(encoder, settings.encoder.timeout_seconds),
         has_llm=has_llm,
         version=DECISION_VERSION,
         events=events,

@@ -69,8 +69,8 @@ class Decided(NamedTuple):
 
 
 class Decider:
-    """Decides requests over one snapshot. Its methods raise ``EncoderError`` where a request cannot
-    be encoded."""
+    """Decides requests over one snapshot. While an encoder that may be down is, retrieval goes by
+    words alone, and no decision that used it is cached or learnt from."""
 
     def __init__(self, snapshot: Snapshot, settings: Settings, evidence_digest: str = "") -> None:
         """Make a decider for one request. ``evidence_digest`` identifies the labels of the local
@@ -110,10 +110,10 @@ class Decider:
         if named.is_addressed and (retrieved := await self._retrieve(request)).names_skills:
             return self._by_name(request, retrieved, cache_trace)
         if not self._parts.llm.models:
-            verdict = await self._without_llm(request)
+            verdict, may_be_cached = await self._without_llm(request)
             weak = weakness(verdict.selected_skills, verdict.confidence, self._skills, settings)
             result = self._result(request, verdict, (*cache_trace, _NO_LLM))
-            return Decided(result, DecidedBy.ROUTER if weak is None else None)
+            return Decided(result, DecidedBy.ROUTER if weak is None and may_be_cached else None)
         check = None if learner is None else await learner.check(request, self._index)
         if check is not None and check.answer is not None and check.bound.local:
             reason, evidence = check.bound.reason, check.evidence()
@@ -122,7 +122,7 @@ class Decider:
             result = self._result(request, verdict, (*cache_trace, skipped))
             # Not cached: the error bound would not count the errors of repeated answers.
             return Decided(result, None, audit=check if check.bound.audit else None)
-        answer = await self._ask_llm(request, check)
+        answer, may_be_cached = await self._ask_llm(request, check)
         chosen, confidence, cache_as, weak = answer.selection, answer.confidence, None, None
         if chosen is None:  # not cached: the LLM will decide when it is back
             verdict = await self._while_llm_is_down(request, check)
@@ -135,6 +135,7 @@ class Decider:
                 if confidence is not None and confidence >= settings.confidence_threshold:
                     # No skill, or a generic one, and sure. A similar request may well need another.
                     cache_as = DecidedBy.LLM
+            may_be_cached = may_be_cached and not retrieved.by_words_alone
         else:
             assert confidence is not None  # noqa: S101 - it would be weak
             verdict, cache_as = verdict_of_llm(chosen, confidence), DecidedBy.LLM
@@ -142,7 +143,7 @@ class Decider:
         if check is not None:  # say why the local model did not answer
             entry = entry.with_evidence(check.evidence())
         result = self._result(request, verdict, (*cache_trace, entry))
-        return Decided(result, cache_as, for_similar=weak is None)
+        return Decided(result, cache_as if may_be_cached else None, for_similar=weak is None)
 
     def _by_name(
         self, request: Request, retrieved: RetrievalDecision, cache_trace: tuple[StageTrace, ...]
@@ -151,11 +152,12 @@ class Decider:
         not_asked = StageTrace(Stage.LLM, Outcome.SKIPPED, retrieved.reason)
         entry = not_asked if self._parts.llm.models else _NO_LLM
         verdict = verdict_of_retrieval(request.text, retrieved, self._settings.vector)
-        return Decided(self._result(request, verdict, (*cache_trace, entry)), DecidedBy.ROUTER)
+        cache_as = None if retrieved.by_words_alone else DecidedBy.ROUTER
+        return Decided(self._result(request, verdict, (*cache_trace, entry)), cache_as)
 
     async def agrees(self, request: Request, check: EvidenceCheck) -> bool | None:
         """Whether the LLM gives the same answer as the local model did; None when it gives none."""
-        answer = await self._ask_llm(request, check, audit=True)
+        answer, _ = await self._ask_llm(request, check, audit=True)
         if answer.selection is None or check.answer is None:
             return None
         return set(answer.selection.skills) == set(check.answer.skills)
@@ -185,9 +187,15 @@ class Decider:
 
     async def _ask_llm(
         self, request: Request, check: EvidenceCheck | None, *, audit: bool = False
-    ) -> LLMAnswer:
+    ) -> tuple[LLMAnswer, bool]:
         """Ask the LLM which skills fit. A confident answer becomes a label, unless it may depend on
-        the history or the available skills: a label is for the text alone."""
+        the history or the available skills (a label is for the text alone), or on an encoder that
+        was down.
+
+        Returns:
+            The answer, and whether it may be cached: not if the encoder was down and not all skills
+            could be offered.
+        """
         settings = self._settings
         offer = await offer_of(
             request,
@@ -209,6 +217,7 @@ class Decider:
             and answer.confidence >= settings.vector.confidence_threshold
             and request.available is None
             and not request.history
+            and not offer.by_words_alone
         ):
             source = Source.AUDIT if audit else Source.LLM
             skills = answer.selection.skills
@@ -216,7 +225,7 @@ class Decider:
                 await learner.learn(request, skills, source=source, check=check)
             except StoreError as error:
                 _log.error("an LLM's answer is not kept as evidence: %s", error)
-        return answer
+        return answer, not offer.by_words_alone
 
     async def _while_llm_is_down(
         self, request: Request, check: EvidenceCheck | None
@@ -230,11 +239,21 @@ class Decider:
             return verdict_of_local_model(request.text, local, settings)
         return verdict_of_retrieval(request.text, retrieved, settings)
 
-    async def _without_llm(self, request: Request) -> RoutingResult:
-        """The verdict where no LLM is configured: the local model answers for the skills that its
-        labels cover, retrieval for the others."""
-        settings, learner = self._settings.vector, self._parts.learner
+    async def _without_llm(self, request: Request) -> tuple[RoutingResult, bool]:
+        """The verdict where no LLM is configured, and whether it may be cached: not if the request
+        could not be encoded. The local model answers for the skills that its labels cover,
+        retrieval for the others."""
         retrieved = await self._retrieve(request)
+        if retrieved.by_words_alone:  # the local model needs the vector
+            return verdict_of_retrieval(request.text, retrieved, self._settings.vector), False
+        verdict = await self._with_local_model(request, retrieved)
+        return verdict, True
+
+    async def _with_local_model(
+        self, request: Request, retrieved: RetrievalDecision
+    ) -> RoutingResult:
+        """See ``_without_llm``."""
+        settings, learner = self._settings.vector, self._parts.learner
         local = None
         if (
             learner is not None

@@ -160,8 +160,8 @@ class Degraded:
     """A part does not work, and the router goes on without it or with less of it.
 
     Attributes:
-        part: ``llm``, ``evidence``, ``answers``, ``vectors``, ``memory``, ``memory service``,
-            ``cluster`` or ``tool selection``.
+        part: ``llm``, ``encoder``, ``evidence``, ``answers``, ``vectors``, ``memory``,
+            ``memory service``, ``cluster`` or ``tool selection``.
         reason: one sentence for a person.
     """
 

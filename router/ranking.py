@@ -88,7 +88,7 @@ async def rank(
 
     Raises:
         InvalidRequest: the limit is out of range, or ``always_include`` is no list of names.
-        EncoderError: the request cannot be encoded.
+        EncoderError: a static encoder fails.
     """
     began = time.perf_counter()
     check_limit(limit)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, Self, TypedDict, Unpack
@@ -18,7 +19,7 @@ from router.concurrency.admission import Admission
 from router.concurrency.loop_thread import OpenedInBlock
 from router.concurrency.single_flight import SingleFlight
 from router.concurrency.tasks import give_way
-from router.errors import ConfigurationError, InvalidRequest, StoreError
+from router.errors import ConfigurationError, EncoderError, InvalidRequest, StoreError
 from router.events import Events, Routed
 from router.given import check_kind, check_part, checked_parts
 from router.request import AnyTurn, Request, listed, names_in
@@ -324,8 +325,8 @@ class SemanticRouter(OpenedInBlock):
         Raises:
             InvalidRequest: the request or one of its parts cannot be routed.
             RouterError: the skills cannot be read or indexed at first use. An LLM that fails is
-                no error: the trace says so and the vector stage decides.
-            EncoderError: a remote encoder cannot be reached.
+                no error: the trace says so and the vector stage decides. Nor is an encoder that
+                fails or is late: retrieval then goes by words alone, says so, and keeps nothing.
             Overloaded: ``max_pending`` requests are under way already.
             ForkedProcess: the router was opened before this process was forked.
         """
@@ -536,7 +537,8 @@ class SemanticRouter(OpenedInBlock):
         results: list[RoutingResult] = []
         for start in range(0, len(parsed), ENCODING_BATCH):
             batch = parsed[start : start + ENCODING_BATCH]
-            await snapshot.index.reader.remember([request.text for request in batch])
+            with suppress(EncoderError):  # each is then encoded by itself, or read without
+                await snapshot.index.reader.remember([request.text for request in batch])
             try:
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(one(request)) for request in batch]
@@ -555,7 +557,8 @@ class SemanticRouter(OpenedInBlock):
         history: Sequence[AnyTurn] = (),
         scope: str | None = None,
     ) -> RankedSkills:
-        """Rank the skills for a request; never refuses, asks no LLM, caches nothing.
+        """Rank the skills for a request; never refuses, asks no LLM, caches nothing. While an
+        encoder on a server is down, words alone rank, and ``reasoning`` says so.
 
         What retrieval would decide stands beside the ranking. It is meant for programs that show a
         model the best tools in any case, and for those that decide for themselves.

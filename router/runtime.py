@@ -156,6 +156,7 @@ class Runtime:
         try:
             await self._begin_learning()
         except StoreError as error:  # routing works without learning
+            _log.error("nothing is learnt for now: %s", error)
             self._open_later("evidence", str(error), self._learn_late)
 
     async def _begin_learning(self) -> None:
@@ -194,8 +195,8 @@ class Runtime:
             await self._cluster.learn_late(learner)
 
     def _open_later(self, name: str, fault: str, reopen: Callable[[], Awaitable[None]]) -> None:
-        """Continue without a store, and try in the background to open it until this succeeds."""
-        _log.error("going on without the store of %s, which is tried again: %s", name, fault)
+        """Continue without a store, whose fault is logged already, and try in the background to
+        open it until this succeeds."""
         part = OptionalPart(name, self._events)
         part.failed(fault)
         self.background.run(self._keep_opening(name, part, reopen))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import shutil
 import weakref
 from collections.abc import Sequence
@@ -415,3 +416,20 @@ async def test_a_store_that_could_not_be_opened_is_named_tried_again_and_used_ag
             assert (await router.route(SQUASH)).stage is Stage.FUZZY
         if part == "vectors":
             assert (await router.open()).index.encoded == 0
+
+
+async def test_each_part_that_a_bad_state_folder_takes_away_is_told_once(
+    skills: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """There were five warnings: two parts told it, and the router told it again for them."""
+    state = tmp_path / "state"
+    state.touch()
+    with caplog.at_level(logging.WARNING, logger="router"):
+        async with router_over(skills, state) as router:
+            assert (await router.route(SQUASH)).selected_skills == ("git",)
+    told = [record.getMessage().partition(":")[0] for record in caplog.records]
+    assert sorted(told) == [
+        "fuzzy cache works in memory only for now",
+        "nothing is learnt for now",
+        "vectors are kept in memory only for now",
+    ]

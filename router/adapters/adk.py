@@ -8,8 +8,8 @@ The model searches the skills itself; of the tools it is shown those that the ro
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from google.adk.agents.readonly_context import ReadonlyContext
@@ -20,6 +20,7 @@ from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.function_tool import FunctionTool
 
 from router.adapters.selection import ToolSelector
+from router.concurrency.tasks import in_thread
 from router.skills.manifest import SkillManifest
 from router.sync import SyncSemanticRouter
 from router.tools.tool import Tool
@@ -37,8 +38,8 @@ class RoutedSkillRegistry(SkillRegistry):
     async def search_skills(self, *, query: str) -> list[Frontmatter]:
         """The best skills for a query, best first. Those whose names the kit refuses are left
         out."""
-        ranked = await asyncio.to_thread(self._router.rank, query, limit=self._limit)
-        catalog = await asyncio.to_thread(lambda: self._router.catalog)
+        ranked = await in_thread(partial(self._router.rank, query, limit=self._limit), leaves=True)
+        catalog = await in_thread(lambda: self._router.catalog, leaves=True)
         return [
             frontmatter
             for name in ranked.names
@@ -52,7 +53,7 @@ class RoutedSkillRegistry(SkillRegistry):
             UnknownSkill: there is none of that name.
             ValueError: the kit refuses its name.
         """
-        catalog = await asyncio.to_thread(lambda: self._router.catalog)
+        catalog = await in_thread(lambda: self._router.catalog, leaves=True)
         manifest = catalog.get(name)
         frontmatter = _frontmatter(manifest)
         if frontmatter is None:
@@ -83,7 +84,7 @@ class RoutedToolset(BaseToolset):
         return [self._made[name] for name in names]
 
     async def close(self) -> None:
-        await asyncio.to_thread(self.selector.close)
+        await in_thread(self.selector.close)
 
 
 def _user_turns(context: ReadonlyContext) -> list[str]:

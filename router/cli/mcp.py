@@ -221,11 +221,11 @@ async def _gateway(file: Path, settings: Settings, pin: Path | None) -> AsyncIte
     """A gateway to the servers of a file, which are started meanwhile."""
     from router.mcp.gateway import GatewayServer
     from router.router import SemanticRouter
-    from router.service.gateway import ToolGateway
+    from router.service.gateway import GRACE_SECONDS, ToolGateway
     from router.tools.pins import Pinned
     from router.tools.servers import McpServers
 
-    servers = McpServers(file)
+    servers = McpServers(file, grace_seconds=GRACE_SECONDS)
     source = servers if pin is None else Pinned(servers, pin)
     with closing(servers):
         async with (

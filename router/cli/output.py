@@ -160,6 +160,11 @@ def warn(message: object) -> None:
     typer.echo(f"warning: {plain(message)}", err=True)
 
 
+def note(message: object) -> None:
+    """What a person should know while something takes long, as one line on standard error."""
+    typer.echo(plain(message), err=True)
+
+
 def error(message: object) -> None:
     """An error, as one line on standard error."""
     typer.echo(f"error: {plain(message)}", err=True)

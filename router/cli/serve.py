@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import sys
@@ -10,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +21,7 @@ from router.cli.keys import who_may_call
 from router.cli.logs import LogFormat, announce, log_to_standard_error
 from router.cli.mcp import beside, serving
 from router.cli.options import AllowedHosts, NoLLM, SkillFolders, read_secret, read_settings
+from router.concurrency.tasks import in_thread
 from router.errors import ConfigurationError
 from router.version import install_extra
 
@@ -225,4 +226,4 @@ async def load_rest(router: SemanticRouter) -> None:
         is_foreign(("these", "read", "files", "once"))
         parts.classifier.layers("so does this")
         for name in (*_OF_REQUESTS, *sdks):
-            await asyncio.to_thread(import_module, name)
+            await in_thread(partial(import_module, name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,15 @@ class ToolFiles:
             help='File of MCP servers, {"mcpServers": {…}}; they are started.',
         ),
     ] = None
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--mcp-timeout",
+            metavar="SECONDS",
+            min=0.1,
+            help="With --mcp: longest wait for a server.",
+        ),
+    ] = 10.0
 
     @contextmanager
     def opened(self) -> Iterator[list[SkillSource]]:
@@ -64,7 +73,14 @@ class ToolFiles:
             return
         from router.tools.servers import McpServers
 
-        with McpServers(self.servers) as started:
+        told: set[str] = set()
+
+        def waits_for(names: Sequence[str]) -> None:
+            if new := [name for name in names if name not in told]:
+                told.update(new)
+                output.note(f"waiting for {', '.join(new)}, at most {self.timeout:g} s")
+
+        with McpServers(self.servers, timeout_seconds=self.timeout, waits_for=waits_for) as started:
             yield [*found, started]
 
     def catalog(self, *, enrichment: Path | None = None) -> Catalog:

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, Final, TypeVar
@@ -72,19 +74,37 @@ def raise_if_cancelled() -> None:
         raise asyncio.CancelledError
 
 
-async def in_thread(work: Callable[[], T], *, executor: Executor | None = None) -> T:
-    """Run work in a thread, the loop's own or ``executor``'s, and never return before it has ended.
+async def in_thread(
+    work: Callable[[], T], *, executor: Executor | None = None, leaves: bool = False
+) -> T:
+    """Run work in a thread. Everything here that leaves the event loop's thread does it by this
+    function, and never by ``asyncio.to_thread``, so that two questions are answered each time.
 
-    A thread cannot be cancelled. Were it left behind, it would go on writing to the index while
-    the next caller does the same, and nobody would close what it opens.
+    May a caller that is cancelled leave the work behind? A thread cannot be cancelled, so the work
+    goes on. It must not where it writes, opens or locks something: it would write while the next
+    caller does the same, and nobody would close what it opens. So this function does not return
+    before the work has ended. With ``leaves`` it returns at once, for work that only reads or
+    computes: whoever cancels, because of a deadline above all, need not wait for a result that
+    nobody wants.
+
+    May the work hang, because it waits for another machine? Then it needs an ``executor`` of its
+    own, and ``leaves``. Without one the threads of the event loop are used. They are few, a program
+    that this package is part of uses them, too, and all of it would wait for that machine.
+
+    The work sees the caller's context variables, such as the id that log lines of a request show.
     """
-    task = asyncio.get_running_loop().run_in_executor(executor, work)
+    in_context = partial(copy_context().run, work)
+    task = asyncio.get_running_loop().run_in_executor(executor, in_context)
+    if leaves:
+        return await task
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         while not task.done():
             with suppress(asyncio.CancelledError):  # who closes cancels again and again
                 await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # else the event loop complains that nobody has asked for it
         raise
 
 

@@ -16,9 +16,11 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from router.concurrency.tasks import in_thread
 from router.enrichment import files
 from router.enrichment.question import Written, parse_written, question_of
 from router.enrichment.worth import Filter
@@ -312,7 +314,7 @@ class Asker:
             ConfigurationError: a skill has no place to be written to; nothing is asked then.
             StoreError: a file cannot be written.
         """
-        record = await asyncio.to_thread(RunRecord, self._catalog, self._file)
+        record = await in_thread(partial(RunRecord, self._catalog, self._file))
         self._record = record
         for skill in skills:
             record.place_of(skill)

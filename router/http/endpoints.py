@@ -25,6 +25,7 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
+from router.concurrency.tasks import in_thread
 from router.errors import ConfigurationError, RouterError
 from router.http.api import Api
 from router.http.caller import Caller
@@ -220,8 +221,8 @@ async def put_tool(api: Api, caller: Caller, arguments: PutToolArguments) -> Too
     caller.require_namespace(arguments.namespace)
     router, routed = api.service.router, routed_name(arguments.namespace, arguments.name)
     folder = await _folder(router)
-    new = await asyncio.to_thread(
-        folder.put, arguments.namespace, arguments.name, arguments.definition
+    new = await in_thread(
+        partial(folder.put, arguments.namespace, arguments.name, arguments.definition)
     )
     await router.reload()
     skill = router.catalog.skills.get(routed)
@@ -239,7 +240,7 @@ async def delete_tool(api: Api, caller: Caller, arguments: ToolPlace) -> ToolDel
     caller.require_namespace(arguments.namespace)
     router, routed = api.service.router, routed_name(arguments.namespace, arguments.name)
     folder = await _folder(router)
-    if not await asyncio.to_thread(folder.delete, arguments.namespace, arguments.name):
+    if not await in_thread(partial(folder.delete, arguments.namespace, arguments.name)):
         raise Refused(404, "there is no such tool", f"none in the namespace {arguments.namespace}")
     await router.reload()
     return ToolDeleted(skill=routed, catalog_version=router.catalog.version)

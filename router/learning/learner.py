@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 import numpy as np
 
 from router.concurrency.tasks import BackgroundTasks, in_thread
-from router.errors import InvalidRequest, StoreError, UnknownAnswer
+from router.errors import EncoderError, InvalidRequest, StoreError, UnknownAnswer
 from router.events import Events, Learned
 from router.learning.account import AccountPlace, forget_places
 from router.learning.bound import BoundDecision, ErrorBound, FittedRisk
@@ -141,8 +141,8 @@ class Learner:
     """The labels, local model, error bound and calibrations of one router. Belongs to its event
     loop.
 
-    Methods that take a request raise ``EncoderError`` where it cannot be encoded. Methods that read
-    or store labels raise ``StoreError`` where the file cannot be used.
+    The local model gives no answer to a request that cannot be encoded. Methods that read or store
+    labels raise ``StoreError`` where the file cannot be used.
 
     Attributes:
         version: what the meaning of a confidence depends on: ``DECISION_VERSION`` and the encoder.
@@ -313,7 +313,11 @@ class Learner:
         model = self.trainer.model
         if model is None or not self.trainer.current:
             return EvidenceCheck(self.bound.decide(None), None)
-        local = model.answer(request.text, await index.reader.vector(request.text))
+        try:
+            vector = await index.reader.vector(request.text)
+        except EncoderError:  # told by the encoder itself
+            return EvidenceCheck(self.bound.decide(None), None)
+        local = model.answer(request.text, vector)
         decision = self.bound.decide(local.signals.vector(), answer=local.answer)
         if self.bound.due:
             self._background.run(self._refit(self.bound.fitting()))
@@ -344,7 +348,11 @@ class Learner:
         model = self.trainer.model
         if model is None or model.coverage is None or not _depends_on_text_alone(request):
             return None
-        scores = model.scores(request.text, await index.reader.vector(request.text))
+        try:
+            vector = await index.reader.vector(request.text)
+        except EncoderError:
+            return None
+        scores = model.scores(request.text, vector)
         support = model.coverage.support(model.answers, retrieved, fits=fits)
         right = model.coverage.probabilities(scores, support)
         share = uncovered_share(retrieved, model.examples_of)

@@ -29,6 +29,11 @@ COVERAGE: Final = "coverage"
 """Key in the trace evidence of a local answer: P(the request is covered)."""
 CORRECTED: Final = "corrected"
 """Key in the trace evidence of an answer that is a person's correction."""
+ENCODER_FAULT: Final = "encoder"
+"""Key in the trace evidence of an answer by words alone: why the request could not be encoded."""
+WORDS: Final = "words"
+"""The source of the confidence of such an answer, which is right less or more often than others of
+the same confidence."""
 
 
 class StageCalibrations:
@@ -83,7 +88,7 @@ class StageCalibrations:
         trace entry of that stage then holds the confidence before calibration."""
         if verdict.calibrated:
             return verdict
-        own, calibration = verdict.confidence, self._by_stage.get(verdict.stage.value)
+        own, calibration = verdict.confidence, self._by_stage.get(confidence_source(verdict))
         if calibration is None or calibration.calibrator is None:
             return verdict
         trace = tuple(
@@ -112,13 +117,14 @@ class StageCalibrations:
 
 def confidence_source(result: RoutingResult) -> str:
     """Where the confidence of an answer comes from: the name of the stage that answered,
-    ``corrected`` for a person's correction, or ``local`` for the local model."""
+    ``corrected`` for a person's correction, ``local`` for the local model, or ``words`` for words
+    alone."""
     if any(CORRECTED in entry.evidence for entry in result.trace):
         return CORRECTED
-    examples = any(
-        COVERAGE in entry.evidence for entry in result.trace if entry.stage is result.stage
-    )
-    return LOCAL if examples else result.stage.value
+    own = [entry.evidence for entry in result.trace if entry.stage is result.stage]
+    if any(COVERAGE in evidence for evidence in own):
+        return LOCAL
+    return WORDS if any(ENCODER_FAULT in evidence for evidence in own) else result.stage.value
 
 
 def own_confidence(result: RoutingResult) -> float:

@@ -10,7 +10,10 @@ import asyncio
 import importlib
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
+
+from router.concurrency.tasks import in_thread
 
 
 class _Client(Protocol):
@@ -42,8 +45,7 @@ class LoopClient(Generic[ClientT]):
         """The client. Raises what the import of the SDK or ``make`` raises."""
         loop = asyncio.get_running_loop()
         if self._client is None:
-            # A caller cancelled here leaves a thread that finishes an import, nothing else.
-            await asyncio.to_thread(importlib.import_module, self._module)
+            await in_thread(partial(importlib.import_module, self._module), leaves=True)
         # Asked again, because a concurrent first call may have connected meanwhile.
         if self._client is None or self._loop is not loop:
             self._client, self._loop = self._make(), loop

@@ -13,7 +13,6 @@ Entries are read from the disk anew each time: nothing announces a change of a f
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import bisect
 import hashlib
@@ -21,6 +20,7 @@ import math
 import mimetypes
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import mcp_types as types
@@ -30,6 +30,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from router.concurrency.tasks import in_thread
 from router.errors import ManifestError
 from router.mcp.hello import CACHE_SCOPE, SKILLS_EXTENSION
 from router.router import SemanticRouter
@@ -158,7 +159,7 @@ class SkillResources:
         page, cursor = _page(
             (await self._catalog()).routable, lambda skill: skill.name, params, ENTRIES_A_PAGE
         )
-        found = await asyncio.to_thread(lambda: [_entry_or_none(skill) for skill in page])
+        found = await in_thread(lambda: [_entry_or_none(skill) for skill in page], leaves=True)
         return _answer({"skills": [entry for entry in found if entry is not None]}, cursor)
 
     async def get_skill(self, context: ServerRequestContext[Any], params: ByURI) -> dict[str, Any]:
@@ -284,7 +285,7 @@ def _media_type(name: str) -> str:
 async def _served(read: Callable[..., _T], *arguments: object) -> _T:
     """What a function that reads files gives; its refusal as the protocol's error."""
     try:
-        return await asyncio.to_thread(read, *arguments)
+        return await in_thread(partial(read, *arguments), leaves=True)
     except NotServed as error:
         raise _unknown(str(error)) from error
 

@@ -24,6 +24,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar, cast
 
+from router.concurrency.tasks import in_thread
 from router.memory.model import (
     MAX_QUERY_CHARACTERS,
     AnyLayer,
@@ -241,7 +242,7 @@ async def _ask(layer: AnyLayer, text: str, *, k: int, scope: Scope = OWN) -> Seq
     if inspect.iscoroutinefunction(layer.search):
         return await cast(MemoryLayer, layer).search(query, scope=scope, k=k)
     blocking = cast(BlockingLayer, layer)
-    return await asyncio.to_thread(lambda: blocking.search(query, scope=scope, k=k))
+    return await in_thread(lambda: blocking.search(query, scope=scope, k=k))
 
 
 def _must_be_ranked(found: Sequence[MemoryItem], text: str) -> None:

@@ -19,6 +19,7 @@ from typing import Final
 from router.concurrency.tasks import in_thread
 from router.request import check_limit, names_in
 from router.retrieval.encoders import Encoder
+from router.retrieval.guarded_encoder import GuardedEncoder
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Match
 from router.retrieval.vectors import VectorStore, embeddings_folder
@@ -116,15 +117,24 @@ class ListingIndex:
     again, in a thread, and encodes what changed; the vectors are kept on disk.
     """
 
-    def __init__(self, paths: Sequence[Path], *, encoder: Encoder, state_dir: Path) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        *,
+        encoder: Encoder,
+        of_requests: GuardedEncoder | None = None,
+        state_dir: Path,
+    ) -> None:
         """An index that is not open yet.
 
         Args:
             paths: folders of skills and JSON indexes; the first that lists a name wins.
+            of_requests: encodes the questions.
             state_dir: where the vectors are kept, in its folder ``embeddings``.
         """
         self._places = tuple(dict.fromkeys(map(absolute, paths)))
         self._encoder = encoder
+        self._of_requests = of_requests
         self._folder = embeddings_folder(state_dir)
         self._turn = asyncio.Lock()
         self._listings: tuple[SkillListing, ...] = ()
@@ -190,7 +200,9 @@ class ListingIndex:
         catalog = Catalog({name: manifest for name, (manifest, _) in self._listed.items()})
         if self._index is None:
             self._store = VectorStore(self._folder, identity=self._encoder.identity)
-            self._index = SkillIndex(self._encoder, self._store)  # of nothing yet
+            self._index = SkillIndex(  # of nothing yet
+                self._encoder, self._store, of_requests=self._of_requests
+            )
         if self._index.catalog.version != catalog.version:
             self._index = self._index.updated(catalog)
         return self._index

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.bounded.replies import RefusedReply, blocking_reply_bounds, refusal_in
-from router.errors import EncoderError
+from router.errors import ConfigurationError, EncoderError
 from router.version import install_extra
 from router.web.loopback import direct, why_no_client
 
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 
 REMOTE_BATCH: Final = 128
 """Texts a call to a remote encoder; both APIs take more, but answers grow to megabytes."""
+REQUESTS_BATCH: Final = 16
+"""The same of ``RemoteEncoder.within``, so that a slow server keeps to the time of each call."""
 
 REMOTE_TIMEOUT_SECONDS: Final = 30.0
-"""How long connecting may take, and each piece of an answer."""
+"""How long connecting may take, and each piece of an answer, while skills are encoded. Requests
+have a shorter limit; see ``RemoteEncoder``."""
 MAX_REMOTE_SECONDS: Final = 60.0
 """How long one whole answer may take."""
 MAX_VECTORS_BYTES: Final = 16 * 1024 * 1024
@@ -74,6 +77,22 @@ class Encoder(Protocol):
         ...
 
 
+@runtime_checkable
+class RemoteEncoder(Encoder, Protocol):
+    """An encoder on a server, which may be down. Encoding skills may take minutes, and is tried
+    again; for a request somebody waits, and for the labels the closing of the router does."""
+
+    def within(self, seconds: float) -> Encoder:
+        """The same encoder for requests and labels: each call has few texts, is tried once, and
+        gives up after a time."""
+        ...
+
+
+def of_requests(encoder: Encoder, seconds: float) -> Encoder:
+    """The encoder, whose calls give up after a time if it is on a server."""
+    return encoder.within(seconds) if isinstance(encoder, RemoteEncoder) else encoder
+
+
 class HeadEncoder(ABC):
     """What encoders share that are too slow, or read too little, for whole bodies."""
 
@@ -112,32 +131,55 @@ class OpenAIEncoder(HeadEncoder):
 
     static: Final = False
 
-    def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
-        self._name = model
-        # Local servers need no key, but the SDK refuses to start without one.
-        key = api_key or os.environ.get("OPENAI_API_KEY") or "none"
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None,
+        api_key: str | None,
+        seconds: float | None = None,
+    ) -> None:
+        """``seconds`` is set for requests; see ``within``.
+
+        Raises:
+            ConfigurationError: there is neither a key nor the address of a server that needs none.
+            EncoderError: the settings cannot be used.
+        """
+        self._name, self._base_url, self._key = model, base_url, api_key
+        self._batch = REMOTE_BATCH if seconds is None else REQUESTS_BATCH
+        key = api_key or os.environ.get("OPENAI_API_KEY")
+        address = base_url or os.environ.get("OPENAI_BASE_URL")
+        if not key and not address:
+            raise ConfigurationError(
+                "setting encoder.kind: 'openai' needs a key: set OPENAI_API_KEY, or, for a server "
+                "of your own that needs none, llm.openai.base_url or OPENAI_BASE_URL"
+            )
         with _settings_of("openai"):
             import openai
 
-            address = base_url or os.environ.get("OPENAI_BASE_URL")
             self._client: openai.OpenAI = openai.OpenAI(
                 base_url=base_url,
-                api_key=key,
-                timeout=REMOTE_TIMEOUT_SECONDS,
-                max_retries=1,
+                api_key=key or "none",  # the SDK does not start without one
+                timeout=seconds or REMOTE_TIMEOUT_SECONDS,
+                max_retries=1 if seconds is None else 0,
                 http_client=openai.DefaultHttpxClient(
-                    event_hooks=_bounds(), **direct(openai.DefaultHttpxClient, address)
+                    event_hooks=_bounds(seconds), **direct(openai.DefaultHttpxClient, address)
                 ),
             )
         self.identity = f"openai/{self._client.base_url}/{model}"
+
+    def within(self, seconds: float) -> OpenAIEncoder:
+        return OpenAIEncoder(
+            self._name, base_url=self._base_url, api_key=self._key, seconds=seconds
+        )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import openai
 
         rows: list[list[float]] = []
         try:
-            for start in range(0, len(texts), REMOTE_BATCH):
-                batch = list(texts[start : start + REMOTE_BATCH])
+            for start in range(0, len(texts), self._batch):
+                batch = list(texts[start : start + self._batch])
                 reply = self._client.embeddings.create(
                     model=self._name, input=batch, encoding_format="float"
                 )
@@ -161,19 +203,24 @@ class OllamaEncoder(HeadEncoder):
 
     static: Final = False
 
-    def __init__(self, model: str, *, host: str | None) -> None:
+    def __init__(self, model: str, *, host: str | None, seconds: float | None = None) -> None:
+        """``seconds`` is set for requests; see ``within``."""
         self.identity = f"ollama/{host or 'default'}/{model}"
-        self._name = model
+        self._name, self._host = model, host
+        self._batch = REMOTE_BATCH if seconds is None else REQUESTS_BATCH
         with _settings_of("ollama"):
             import httpx
             import ollama  # reads OLLAMA_HOST
 
             self._client: ollama.Client = ollama.Client(
                 host=host,
-                timeout=REMOTE_TIMEOUT_SECONDS,
-                event_hooks=_bounds(),
+                timeout=seconds or REMOTE_TIMEOUT_SECONDS,
+                event_hooks=_bounds(seconds),
                 **direct(httpx.Client, host or os.environ.get("OLLAMA_HOST", "")),
             )
+
+    def within(self, seconds: float) -> OllamaEncoder:
+        return OllamaEncoder(self._name, host=self._host, seconds=seconds)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import httpx
@@ -181,8 +228,8 @@ class OllamaEncoder(HeadEncoder):
 
         rows: list[Sequence[float]] = []
         try:
-            for start in range(0, len(texts), REMOTE_BATCH):
-                batch = list(texts[start : start + REMOTE_BATCH])
+            for start in range(0, len(texts), self._batch):
+                batch = list(texts[start : start + self._batch])
                 rows.extend(self._client.embed(model=self._name, input=batch).embeddings)
         except (ollama.ResponseError, httpx.HTTPError, ConnectionError, RefusedReply) as error:
             raise EncoderError(f"ollama embeddings: {error}") from error
@@ -201,8 +248,8 @@ def _settings_of(provider: str) -> Iterator[None]:
         raise EncoderError(reason) from error
 
 
-def _bounds() -> dict[str, list[Callable[..., Any]]]:
-    return blocking_reply_bounds(seconds=MAX_REMOTE_SECONDS, max_bytes=MAX_VECTORS_BYTES)
+def _bounds(seconds: float | None) -> dict[str, list[Callable[..., Any]]]:
+    return blocking_reply_bounds(seconds=seconds or MAX_REMOTE_SECONDS, max_bytes=MAX_VECTORS_BYTES)
 
 
 def checked(

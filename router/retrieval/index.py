@@ -20,10 +20,12 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from router.errors import EncoderError
 from router.retrieval.background import Background, is_foreign
 from router.retrieval.copies import Copies, root_numbers
 from router.retrieval.documents import Edit, examples_of
 from router.retrieval.encoders import Encoder
+from router.retrieval.guarded_encoder import GuardedEncoder
 from router.retrieval.matches import Clause, Match, Ranking
 from router.retrieval.names import SkillNames
 from router.retrieval.reader import ReadRequest, ReadText, RequestReader
@@ -40,8 +42,9 @@ read a skill takes ten times as much memory as the index keeps of it."""
 
 
 class SkillIndex:
-    """Retrieval over one catalog. ``updated`` gives the index of the next one. Methods that take a
-    request raise ``EncoderError`` where it cannot be encoded.
+    """Retrieval over one catalog. ``updated`` gives the index of the next one. ``rank`` goes by the
+    words of a request alone while an encoder that may be down is. Other methods that take a request
+    raise ``EncoderError`` where it cannot be encoded.
 
     Attributes:
         catalog: the skills of this index.
@@ -51,14 +54,22 @@ class SkillIndex:
     """
 
     def __init__(
-        self, encoder: Encoder, store: VectorStore, background: Background | None = None
+        self,
+        encoder: Encoder,
+        store: VectorStore,
+        background: Background | None = None,
+        *,
+        of_requests: GuardedEncoder | None = None,
     ) -> None:
-        """The index of an empty catalog."""
+        """The index of an empty catalog. ``of_requests`` encodes the requests; without it they have
+        one of their own."""
+        of_requests = GuardedEncoder(encoder) if of_requests is None else of_requests
         self.catalog = Catalog()
         self.encoded = 0
-        self.reader = RequestReader(encoder)
+        self.reader = RequestReader(of_requests)
         self.skill_names = SkillNames()
         self._encoder = encoder
+        self._of_requests = of_requests
         self._store = store
         self._background = background
         self._names: list[str] = []
@@ -72,18 +83,21 @@ class SkillIndex:
         *,
         encoder: Encoder,
         store: VectorStore,
+        of_requests: GuardedEncoder | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Self:
         """Index a catalog. Texts whose vectors are stored already are not encoded again.
 
         Args:
+            of_requests: encodes the requests.
             progress: called with (done, total) texts to encode, in each step from zero.
 
         Raises:
             EncoderError: a skill or the background cannot be encoded.
         """
         background = Background.of(encoder, store, progress)
-        return cls(encoder, store, background).updated(catalog, progress)
+        empty = cls(encoder, store, background, of_requests=of_requests)
+        return empty.updated(catalog, progress)
 
     def updated(self, catalog: Catalog, progress: Callable[[int, int], None] | None = None) -> Self:
         """The index of a later catalog. It shares this one's store and the data of unchanged
@@ -92,8 +106,7 @@ class SkillIndex:
         if roots and self._names and not self._copies.covers(self._names):
             # Copies are looked for only where there are several roots. With the second root, all
             # skills must be read again for that.
-            empty = type(self)(self._encoder, self._store, self._background)
-            return empty.updated(catalog, progress)
+            return self._emptied().updated(catalog, progress)
         gone, others = map(
             _routable,
             differing(tuple(self.catalog.skills.values()), tuple(catalog.skills.values())),
@@ -177,7 +190,12 @@ class SkillIndex:
 
     def over(self, catalog: Catalog) -> Self:
         """An index over another catalog, with this one's encoder, store and background."""
-        return type(self)(self._encoder, self._store, self._background).updated(catalog)
+        return self._emptied().updated(catalog)
+
+    def _emptied(self) -> Self:
+        return type(self)(
+            self._encoder, self._store, self._background, of_requests=self._of_requests
+        )
 
     def close(self) -> None:
         """Save and close the store, which every index made by ``updated`` shares."""
@@ -185,11 +203,15 @@ class SkillIndex:
 
     async def nearest_example(self, request: str, name: str) -> tuple[str, float] | None:
         """The example of a skill that is nearest to a request, and its cosine; None where the skill
-        has no examples or does not exist."""
+        has no examples or does not exist, or the request cannot be encoded."""
         place = self._position_of.get(name)
         if place is None:
             return None
-        found = self._scores.examples.nearest(await self.reader.vector(request), place)
+        try:
+            vector = await self.reader.vector(request)
+        except EncoderError:
+            return None
+        found = self._scores.examples.nearest(vector, place)
         if found is None:
             return None
         return examples_of(self.catalog.skills[name])[found[0]], found[1]
@@ -211,7 +233,7 @@ class SkillIndex:
         limit: int = 10,
     ) -> Ranking:
         """Rank the skills for a request. Those that it names outright come first, and those that it
-        refuses by name are left out.
+        refuses by name are left out. ``Ranking.fault`` says why where its words alone counted.
 
         Args:
             context: the earlier turns that a follow-up refers to, see ``RequestReader.read``.
@@ -228,7 +250,7 @@ class SkillIndex:
         size = len(self._names) if isinstance(allowed, slice) else len(allowed)
         if not size:
             return Ranking(())
-        read = await self.reader.read(request, context)
+        read = await self.reader.read(request, context, may_do_without=True)
         return self._ranking(read, self._among(named.wanted, allowed), allowed, size, limit)
 
     def without(self, refused: Collection[str], among: Sequence[str] | None) -> tuple[str, ...]:
@@ -260,7 +282,7 @@ class SkillIndex:
         contributions = scored.contributions[:, order].T
         evidence = float(contributions[0].sum())
         background, foreign = None, False
-        if self._background is not None:
+        if self._background is not None and not request.fault:
             vector = request.vectors[0]
             background = self._background.compare(vector, scored.closest[0], int(order[0]))
             foreign = not evidence and (is_foreign(whole.words) or not vector.any())
@@ -276,6 +298,7 @@ class SkillIndex:
             else (),
             foreign=foreign,
             wordless=not whole.words,
+            fault=request.fault,
         )
 
     def _clauses(

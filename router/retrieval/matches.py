@@ -34,8 +34,8 @@ class Match(NamedTuple):
     terms: tuple[str, ...]
 
     def shown(self, most: int = SHOWN_TERMS) -> str:
-        """The words that match, for the user."""
-        return ", ".join(self.terms[:most]) or "meaning alone"
+        """The words that match, for the user. A request without a vector is near to nothing."""
+        return ", ".join(self.terms[:most]) or ("meaning alone" if self.cosine else "nothing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,8 @@ class Ranking:
         foreign: whether the request has no word of the best skill, and hardly an English word or
             none that the encoder knows. False where there is no background.
         wordless: whether the request has no words at all.
+        fault: why the request could not be encoded, where its words alone were compared; else
+            empty.
     """
 
     matches: tuple[Match, ...]
@@ -65,6 +67,7 @@ class Ranking:
     clauses: tuple[Clause, ...] = ()
     foreign: bool = False
     wordless: bool = False
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ skills are computed from the result (``scoring.py``).
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -21,6 +20,7 @@ from router.errors import EncoderError
 from router.retrieval.bundled_encoder import bundled_words
 from router.retrieval.documents import Edit
 from router.retrieval.encoders import Encoder, checked, unit
+from router.retrieval.guarded_encoder import GuardedEncoder
 from router.retrieval.lexical import LexicalIndex
 from router.retrieval.spelling import SpellingIndex
 from router.text import LETTERS, STOPWORDS, compatible, stems_of, tokens, words_of_each
@@ -114,6 +114,13 @@ def encode_requests(encoder: Encoder, requests: Sequence[str]) -> list[EncodedRe
     parts = [clauses(request) for request in requests]
     all_clauses = [clause.text for clause_list in parts for clause in clause_list]
     encoded = checked(encoder.encode(all_clauses), len(all_clauses), encoder.identity)
+    return _of_clauses(requests, parts, encoded)
+
+
+def _of_clauses(
+    requests: Sequence[str], parts: Sequence[list[Part]], encoded: NDArray[np.float32]
+) -> list[EncodedRequest]:
+    """Requests with the vectors of all their clauses, one row each."""
     found = []
     for request, request_clauses in zip(requests, parts, strict=True):
         rows, encoded = encoded[: len(request_clauses)], encoded[len(request_clauses) :]
@@ -157,19 +164,22 @@ class ReadRequest(NamedTuple):
         texts: the words of the whole, context included, and of each clause where there are several.
         vectors: one row of unit length for each of ``texts``; see ``EncodedRequest``.
         after_comma: see ``EncodedRequest``.
+        fault: why the request could not be encoded; empty where it was. Its vectors are zeros then,
+            which are similar to nothing, and its words alone count.
     """
 
     text: str
     texts: list[ReadText]
     vectors: NDArray[np.float32]
     after_comma: tuple[bool, ...]
+    fault: str = ""
 
 
 class RequestReader:
     """Reads requests for the index of one catalog. Raises ``EncoderError`` where a request cannot
-    be encoded."""
+    be encoded, unless ``read`` is told to do without."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: GuardedEncoder) -> None:
         """A reader for an index without skills."""
         self._encoder = encoder
         self._lexical = LexicalIndex()
@@ -185,27 +195,45 @@ class RequestReader:
         after._spelling = self._spelling.edited(edit)
         return after
 
-    async def read(self, request: str, context: str = "") -> ReadRequest:
+    async def read(
+        self, request: str, context: str = "", *, may_do_without: bool = False
+    ) -> ReadRequest:
         """Prepare a request for ranking.
 
         Args:
             context: the earlier turns that a follow-up refers to. The whole then is both texts, and
                 its vector the mean of both vectors: however long the context is, it counts half.
+            may_do_without: whether a request that cannot be encoded is read all the same, for the
+                sake of its words, where the encoder is one that may be down. One that works in
+                this process does not fail for a while, so its fault is an error in any case.
         """
         text, terms = self._corrected(request)
-        [(texts, vectors, after_comma)] = await self._encoded([text])
+        before, others = self._corrected(context) if context else ("", {})
+        wanted = [text, before] if context else [text]
+        fault = ""
+        try:
+            encoded = [one for each in wanted for one in await self._encoded([each])]
+        except EncoderError as error:
+            if self._encoder.static or not may_do_without:
+                raise
+            encoded, fault = self._not_encoded(wanted), str(error)
+        texts, vectors, after_comma = encoded[0]
         if context:
-            before, others = self._corrected(context)
             terms = others | terms
-            [context_encoded] = await self._encoded([before])
-            whole = unit(vectors[:1] + context_encoded.vectors[0])
+            whole = unit(vectors[:1] + encoded[1].vectors[0])
             # The request's clauses follow the whole; a request of one clause is that clause.
             first_clause = int(len(texts) > 1)
             texts = (f"{before}\n{text}", *texts[first_clause:])
             vectors = np.concatenate([whole, vectors[first_clause:]])
         return ReadRequest(
-            text, self._terms_of_texts(texts, terms), vectors, after_comma or (False,)
+            text, self._terms_of_texts(texts, terms), vectors, after_comma or (False,), fault
         )
+
+    def _not_encoded(self, texts: Sequence[str]) -> list[EncodedRequest]:
+        """The texts with zeros for vectors."""
+        parts = [clauses(text) for text in texts]
+        count = sum(map(len, parts))
+        return _of_clauses(texts, parts, np.zeros((count, self._width), dtype=np.float32))
 
     async def remember(self, requests: Iterable[str]) -> None:
         """Encode requests in one batch and remember their vectors. A static encoder is fast for
@@ -228,11 +256,7 @@ class RequestReader:
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         if not missing:
             return [known[text] for text in texts]
-        # A static encoder takes microseconds, which is less than a thread costs.
-        if self._encoder.static:
-            encoded = encode_requests(self._encoder, missing)
-        else:
-            encoded = await asyncio.to_thread(encode_requests, self._encoder, missing)
+        encoded = await self._encoder.ask(lambda encoder: encode_requests(encoder, missing))
         width = encoded[0].vectors.shape[1]
         if self._width not in (0, width):
             raise EncoderError(

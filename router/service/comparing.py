@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from router.bounded.toml import load_toml
+from router.concurrency.tasks import in_thread
 from router.errors import ConfigurationError, InvalidRequest
 from router.evaluation import (
     Judgement,
@@ -151,7 +152,7 @@ async def compare(
                 for side in (first, second)
             ]
 
-    return compared(*await asyncio.to_thread(both), labelled=labelled)
+    return compared(*await in_thread(both, leaves=True), labelled=labelled)
 
 
 def compared(

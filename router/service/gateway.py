@@ -6,13 +6,14 @@ passed on as it is, and never followed.
 
 from __future__ import annotations
 
-import asyncio
 import json
+from functools import partial
 from typing import Any, Final
 
 from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
+from router.concurrency.tasks import in_thread
 from router.errors import SourceError, UnknownSkill
 from router.request import MAX_REQUEST_CHARACTERS
 from router.result import Decision
@@ -28,6 +29,8 @@ from router.tools.servers import McpServers, RemoteTool
 MAX_FOUND: Final = 50
 CALL_SECONDS: Final = 60.0
 """How long a call of a tool may take."""
+GRACE_SECONDS: Final = 1.0
+"""How long the first search waits for further servers once one is up."""
 MAX_RESULT_BYTES: Final = 1 << 20
 """The longest answer of a tool, as JSON."""
 MAX_DESCRIPTION_CHARACTERS: Final = 2_000
@@ -59,6 +62,10 @@ class FoundTool(BaseModel):
 
 class FoundTools(BaseModel):
     tools: list[FoundTool] = Field(description="Best first.")
+    missing: dict[str, str] = Field(
+        description="Servers whose tools are not known, and why. One that has not answered yet may "
+        "have what you need: search again."
+    )
 
 
 class RoutedTools(BaseModel):
@@ -90,7 +97,7 @@ class ToolGateway:
     async def search(self, arguments: SearchToolsArguments) -> FoundTools:
         """The best tools for a need; empty only when there are no tools at all."""
         found = await self._router.rank(arguments.query, limit=arguments.limit)
-        return FoundTools(tools=self._shown(found.names))
+        return FoundTools(tools=self._shown(found.names), missing=self._servers.missing)
 
     async def route(self, arguments: RouteArguments) -> RoutedTools:
         """Which tools a request needs, if any."""
@@ -109,7 +116,9 @@ class ToolGateway:
         """
         tool = self._find((await self._router.open()).catalog, arguments.name)
         schema = tool.definition.input_schema
-        await asyncio.to_thread(check_arguments, tool.name, schema, arguments.arguments)
+        await in_thread(
+            partial(check_arguments, tool.name, schema, arguments.arguments), leaves=True
+        )
         answer = await self._servers.call(
             tool.name, arguments.arguments, timeout_seconds=CALL_SECONDS
         )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
 
 from router.bounded.replies import RefusedReply, blocking_reply_bounds
 from router.concurrency.loop_thread import ClosedByBlock
+from router.concurrency.tasks import in_thread
 from router.errors import ConfigurationError, InvalidRequest, RouterError
 from router.given import check_kind
 from router.request import AnyTurn, kept_turns
@@ -31,6 +33,8 @@ MAX_REASON_CHARACTERS: Final = 1_000
 """What is told of a refusal, which may be as long as the server makes it."""
 MAX_PORT: Final = 65_535
 """Above, the system would connect to another port, without a word."""
+MAX_CALLS: Final = 16
+"""So many requests are sent at the same time; others wait for them."""
 _JSON: Final = {"Content-Type": "application/json"}
 
 
@@ -66,6 +70,7 @@ class RemoteRouter(ClosedByBlock):
         if key is not None and (not key.isascii() or not key.isprintable() or " " in key):
             raise InvalidRequest("server: the key cannot be sent in a header")
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._threads = ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="remote-router")
         bounds = blocking_reply_bounds(seconds=seconds, max_bytes=MAX_ANSWER_BYTES)
         try:
             self._client = httpx.Client(
@@ -83,6 +88,7 @@ class RemoteRouter(ClosedByBlock):
     def close(self) -> None:
         """End the connections. Closing twice is fine."""
         self._client.close()
+        self._threads.shutdown(wait=False)
 
     async def route(
         self, request: str, *, history: Sequence[AnyTurn] = (), **options: Any
@@ -95,7 +101,8 @@ class RemoteRouter(ClosedByBlock):
         """
         turns = [asdict(turn) for turn in kept_turns(history)]
         arguments = {"request": request, "trace": True, "history": turns, **options}
-        return await asyncio.to_thread(self._ask, "/v1/route", arguments, RoutingResult.from_dict)
+        ask = partial(self._ask, "/v1/route", arguments, RoutingResult.from_dict)
+        return await in_thread(ask, executor=self._threads, leaves=True)
 
     def explain(self, request: str, **options: Any) -> tuple[RoutingResult, Explanation]:
         """What the server decides, and the evidence behind it; raises what ``route`` does."""

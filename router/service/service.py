@@ -7,17 +7,18 @@ correct is raised as a ``RouterError``.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from cachetools import LRUCache
 
 from router.concurrency.single_flight import SingleFlight
+from router.concurrency.tasks import in_thread
 from router.errors import ConfigurationError, SourceError, StoreError, UnknownSkill
 from router.llm.protocol import Price
 from router.ranking import RankedSkills, rank
@@ -166,7 +167,7 @@ class Service:
         try:
             if not skill.has_file:
                 raise NotServed("the skill is held in memory")
-            paths = list(await asyncio.to_thread(list_files, folder))
+            paths = list(await in_thread(partial(list_files, folder), leaves=True))
         except NotServed as error:
             paths, note = [], f"the files are not listed: {error}"
         return LoadedSkill(
@@ -364,6 +365,6 @@ class ToolSets:
         def build() -> SkillIndex:
             return own.over(SkillRegistry([ToolSource(tools, name="the request")]).catalog)
 
-        built = await asyncio.to_thread(build)
+        built = await in_thread(build)
         self._indexes[digest] = built
         return built

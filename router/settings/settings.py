@@ -220,6 +220,9 @@ class EncoderSettings(_Section):
     model: Annotated[str | None, Trust.USER] = None
     """Name of the model, for the kinds that need one; for ``onnx`` and ``sentence-transformers``
     its folder, or its name on the Hugging Face hub."""
+    timeout_seconds: Annotated[float, Trust.USER] = Field(10.0, gt=0)
+    """What encoding one request may take, where the encoder is not a static one. While it fails or
+    is late, requests are ranked by their words alone. Encoding skills may take longer."""
 
 
 class WatchSettings(_Section):

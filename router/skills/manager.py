@@ -23,9 +23,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
+from router.concurrency.tasks import in_thread
 from router.skills.changes import CatalogChange
 from router.skills.discovery import existing_root
 from router.skills.enrichment import Enrichment
@@ -141,7 +143,7 @@ class SkillManager:
         """
         root = existing_root(Path(folder))
         added = FolderSource([root])
-        inside = await asyncio.to_thread(added.read)
+        inside = await in_thread(added.read)
         names = {skill.name for skill in inside.skills}
         async with self._stepping:
             sources = self.registry.sources
@@ -209,7 +211,7 @@ class SkillManager:
         watcher, self._watcher = self._watcher, None
         if watcher is None:
             return
-        await asyncio.to_thread(watcher.stop)
+        await in_thread(watcher.stop)
         async with self._stepping:  # a step that fails leaves a task for another try
             await _end(self._follower, self._retry)
             self._follower = self._retry = None
@@ -241,8 +243,11 @@ class SkillManager:
         """Read the sources, install the change, notify observers. The caller holds
         ``_stepping``."""
         while True:
-            prepared = await asyncio.to_thread(
-                self.registry.prepare, sources=sources, hidden=hidden, only=only, quick=quick
+            prepared = await in_thread(
+                partial(
+                    self.registry.prepare, sources=sources, hidden=hidden, only=only, quick=quick
+                ),
+                leaves=True,
             )
             change = prepared
             if prepared.before is not self._installed:  # other code reloaded the registry

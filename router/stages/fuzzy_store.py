@@ -111,7 +111,7 @@ class Store:
             self.use(self.connect(self._path))
         except StoreError as error:
             self.fault = str(error)
-            self._report(f"fuzzy cache works in memory only: {error}")
+            self._report(f"fuzzy cache works in memory only for now: {error}")
 
     def connect(self, path: Path) -> sqlite3.Connection:
         """A connection to the file. Raises StoreError where it cannot be opened."""

@@ -14,17 +14,18 @@ skills, and a second block the likeliest of the others, best first.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from router.concurrency.tasks import in_thread
 from router.llm.protocol import OfferedSkill
 from router.request import Request
 from router.retrieval.index import SkillIndex
@@ -61,10 +62,13 @@ class Offer:
     Attributes:
         skills: the stable block, by name.
         likeliest: the second block, likeliest first; empty while all skills are in the first.
+        by_words_alone: whether the likeliest were found by words alone, because the request could
+            not be encoded. The right one is then left out more often.
     """
 
     skills: tuple[OfferedSkill, ...]
     likeliest: tuple[OfferedSkill, ...] = ()
+    by_words_alone: bool = False
 
 
 async def offer_of(
@@ -81,11 +85,11 @@ async def offer_of(
         token_budget: the estimated tokens that names and descriptions may take together.
 
     Raises:
-        EncoderError: the request cannot be encoded.
+        EncoderError: a static encoder fails.
     """
     described = _descriptions.get(index)
     if described is None:
-        described = await asyncio.to_thread(_description_table, index)
+        described = await in_thread(partial(_description_table, index), leaves=True)
     texts, short = described.texts, described.short
     allowed = texts if request.available is None else texts.keys() & request.available
     names = [name for name in texts if name in allowed]
@@ -113,7 +117,8 @@ async def offer_of(
             break
         offered[match.name] = text
     skills = [OfferedSkill(*skill) for skill in offered.items()]
-    return Offer(tuple(skills[: len(kept)]), tuple(skills[len(kept) :]))
+    likeliest = tuple(skills[len(kept) :])
+    return Offer(tuple(skills[: len(kept)]), likeliest, by_words_alone=bool(ranking.fault))
 
 
 class _Descriptions:

@@ -12,9 +12,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
-from router.errors import UnknownSkill
+from router.errors import EncoderError, UnknownSkill
+from router.learning.stage_calibrations import ENCODER_FAULT
 from router.request import Request
 from router.result import Decision
 from router.retrieval.index import SkillIndex
@@ -129,10 +131,14 @@ class _Reader:
         text, among, _ = asked
         ranking = await self.index.rank(text, among=among, limit=self.limit)
         decided = decide_from_ranking(text, ranking, caution=self.caution)
-        if decided.selected and (parts := clauses_apart(text)):
-            await self.index.reader.remember(part.text for part in parts)
-            apart = await decided_apart(parts, ranking.named, lambda part: self.decide(part, among))
-            decided = _with_apart(decided, apart)
+        if decided.selected and not ranking.fault and (parts := clauses_apart(text)):
+            try:
+                await self.index.reader.remember(part.text for part in parts)
+            except EncoderError as error:  # the whole was encoded before: it is decided by that
+                decided = _half_read(decided, str(error))
+            else:
+                route = partial(self.decide, among=among)
+                decided = _with_apart(decided, await decided_apart(parts, ranking.named, route))
         return ranking, _without(asked.refused, decided)
 
     async def in_conversation(
@@ -159,7 +165,9 @@ class _Reader:
                 found = await self.index.rank(
                     reading.asked, context=reading.context, among=asked.among, limit=self.limit
                 )
-                if await _is_unrelated(reading, alone, found.matches[0].name, self.index):
+                if found.fault:
+                    decided = _half_read(decided, found.fault)
+                elif await _is_unrelated(reading, alone, found.matches[0].name, self.index):
                     continue
                 read = decide_from_ranking(reading.asked, found, caution=self.caution)
                 is_surer = bool(reading.question) or read.confidence > alone.confidence
@@ -186,6 +194,11 @@ async def _is_unrelated(
     if not is_whole_question(reading.text):
         return False
     return await index.relation(reading.text, reading.context, best) < RELATED
+
+
+def _half_read(decided: RetrievalDecision, fault: str) -> RetrievalDecision:
+    """A decision for which not all could be encoded, which is not kept: see ``by_words_alone``."""
+    return replace(decided, evidence={**decided.evidence, ENCODER_FAULT: fault})
 
 
 def _without(refused: tuple[str, ...], decided: RetrievalDecision) -> RetrievalDecision:

@@ -5,12 +5,13 @@
             ranked = await router.rank("refund the last payment")
             ranked.skills[0].payload  # a RemoteTool: the server and its own definition
 
-Servers are started (stdio) or called (HTTP) in a thread of their own, all at once. A tool is named
-``server__tool``. When a server reports that its list has changed, the list is read again, and the
-router uses it while it runs. If a server cannot be reached any more, its last tools are kept and
-marked as stale, and it is tried again after pauses that double. If several servers give the same
-definition (twins), that is one tool: of the first server in the configuration that is up, with the
-names of the others.
+Servers are started (stdio) or called (HTTP) in a thread of their own, all at once. The first
+reading waits for all of them, or with a ``grace_seconds`` not much longer than for the first one
+that is up; the tools of the others join when they answer. A tool is named ``server__tool``. When a
+server reports that its list has changed, the list is read again, and the router uses it while it
+runs. If a server cannot be reached any more, its last tools are kept and marked as stale, and it is
+tried again after pauses that double. If several servers give the same definition (twins), that is
+one tool: of the first server in the configuration that is up, with the names of the others.
 
 What servers send is untrusted: definitions are parsed as data, bounded in number and size, and
 those that cannot be used are left out and reported. A configuration can start programs, so it must
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -87,6 +89,10 @@ class RemoteTool:
         )
 
 
+TIMEOUT_SECONDS: Final = 10.0
+"""How long connecting to a server may take, and each answer of it, where nothing else is said."""
+LOOK_SECONDS: Final = 1.0
+"""How often it is told, at the start, which servers are waited for."""
 CANCEL_AGAIN_SECONDS: Final = 1.0
 """A connection that is still open after this time is cancelled again."""
 
@@ -125,7 +131,9 @@ class McpServers(ClosedByBlock):
         servers: Path | str | Mapping[str, Any],
         *,
         name: str = "mcp",
-        timeout_seconds: float = 10.0,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        grace_seconds: float = math.inf,
+        waits_for: Callable[[Sequence[str]], None] | None = None,
         first_pause: float = FIRST_PAUSE,
         longest_pause: float = LONGEST_PAUSE,
         rescan_seconds: float = 60.0,
@@ -139,6 +147,9 @@ class McpServers(ClosedByBlock):
                 order of preference among twins.
             name: of the source, for reports.
             timeout_seconds: for connecting to a server, and for each answer of it.
+            grace_seconds: how long the first reading waits for further servers once one is up.
+            waits_for: called with the names of the servers that the first reading waits for, every
+                ``LOOK_SECONDS``; on the thread of the connections.
             first_pause: seconds before a server that is down is tried again; doubled each time.
             longest_pause: the upper bound of that pause.
             rescan_seconds: how often the list of a server is read that reports no changes.
@@ -149,6 +160,8 @@ class McpServers(ClosedByBlock):
         self.name = name
         self._servers = [_Server(name, config) for name, config in parsed(servers).items()]
         self._timeout = timeout_seconds
+        self._grace = grace_seconds
+        self._waits_for = waits_for
         self._first_pause = first_pause
         self._longest_pause = longest_pause
         self._rescan = rescan_seconds
@@ -176,7 +189,7 @@ class McpServers(ClosedByBlock):
         quick: bool = False,  # noqa: ARG002 - it never asks a server
     ) -> SourceSnapshot:
         """The tools as they are known now. The first time, it waits until every server has
-        answered or its time is up."""
+        answered or its time is up, or the grace is over."""
         self._start()
         with self._changing:
             if self._snapshot is None:
@@ -186,6 +199,15 @@ class McpServers(ClosedByBlock):
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call ``changed``, on the thread of the connections, after each change."""
         return self._subscribers.add(changed)
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """The servers whose tools are not known, and why not."""
+        return {
+            server.name: server.fault or "it has not answered yet"
+            for server in self._servers
+            if server.tools is None
+        }
 
     def find(self, name: str) -> RemoteTool | None:
         """The tool of that name, also one that is offered under the name of a twin."""
@@ -238,7 +260,21 @@ class McpServers(ClosedByBlock):
             asyncio.create_task(self._follow(server), name=f"mcp {server.name}"): server
             for server in self._servers
         }
-        await asyncio.gather(*(server.answered.wait() for server in self._servers))
+        left = {asyncio.create_task(server.answered.wait()) for server in self._servers}
+        clock, until = asyncio.get_running_loop().time, math.inf
+        try:
+            while left and (seconds := min(until - clock(), LOOK_SECONDS)) > 0:
+                done, left = await asyncio.wait(
+                    left, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+                )
+                if until == math.inf and any(server.tools is not None for server in self._servers):
+                    until = clock() + self._grace
+                if not done and self._waits_for is not None:
+                    silent = [one.name for one in self._servers if not one.answered.is_set()]
+                    self._waits_for(silent)
+        finally:
+            for waiting in left:
+                waiting.cancel()
 
     async def _end(self) -> None:
         """Cancel all tasks and wait for them. A task with an open connection is cancelled again if

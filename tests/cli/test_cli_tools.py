@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from cli.results import Run
+from servers.tool_folders import WEATHER, ToolFolders
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "get_weather", "description": "Tells the weather forecast of a city."},
@@ -100,6 +101,21 @@ def test_requests_that_an_llm_has_written_for_tools_are_imported_and_used(
     monkeypatch.setenv("ROUTER_ENRICHMENT", str(to))
     found = run("tools", "search", "is an umbrella needed today", "--from", file, "--json")
     assert json.loads(found.stdout)["tools"][0]["name"] == "get_weather"
+
+
+def test_a_server_that_hangs_is_waited_for_by_name_and_no_longer_than_asked(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "servers").mkdir()
+    servers = ToolFolders(tmp_path / "servers")
+    servers.put("slow", WEATHER, mode="hang")
+    config = tmp_path / "servers.json"
+    config.write_text(json.dumps(servers.config()))
+    listed = run("tools", "list", "--mcp", config, "--mcp-timeout", "2", "--json")
+    assert json.loads(listed.stdout) == []
+    assert "waiting for slow, at most 2 s\n" in listed.stderr
+    checked = run("tools", "check", "--mcp", config, "--mcp-timeout", "2")
+    assert "slow: error: the server cannot be reached: no answer within 2 s" in checked.stdout
 
 
 def test_without_a_source_the_way_out_is_named(run: Run) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from pathlib import Path
 
 import pytest
 from cascade import WAIT_SECONDS
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import router
 from router.concurrency.tasks import TURNS_OF_A_ROUTE, give_way, in_thread, one_matrix_thread
 
 
@@ -43,6 +48,57 @@ async def test_work_in_a_thread_is_waited_for_however_often_it_is_cancelled() ->
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert has_ended.is_set()
+
+
+async def test_a_fault_of_work_that_nobody_wants_any_more_is_not_complained_about() -> None:
+    may_end = threading.Event()
+    complaints: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
+
+    def work() -> None:
+        may_end.wait(WAIT_SECONDS)
+        raise ValueError
+
+    waiting = asyncio.create_task(in_thread(work))
+    await give_way()
+    waiting.cancel()
+    await give_way()
+    may_end.set()
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()
+    del waiting
+    gc.collect()
+    assert complaints == []
+
+
+async def test_who_is_cancelled_need_not_wait_for_work_that_may_be_left_behind() -> None:
+    may_end, has_ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        may_end.wait(WAIT_SECONDS)
+        has_ended.set()
+
+    with ThreadPoolExecutor(1) as threads:
+        waiting = asyncio.create_task(in_thread(work, executor=threads, leaves=True))
+        await give_way()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert not has_ended.is_set()
+        may_end.set()
+
+
+async def test_work_in_a_thread_sees_the_context_of_its_caller() -> None:
+    seen: ContextVar[str] = ContextVar("seen", default="nobody's")
+    seen.set("the caller's")
+    assert await in_thread(seen.get) == "the caller's"
+
+
+def test_threads_are_used_by_one_helper_only() -> None:
+    """There were two, and nothing said which of them lets a server that hangs block the host."""
+    package = Path(router.__file__).parent
+    texts = {file.name: file.read_text(encoding="utf-8") for file in package.rglob("*.py")}
+    assert [name for name, text in texts.items() if "asyncio.to_thread(" in text] == []
 
 
 def _matrix_threads() -> set[int]:

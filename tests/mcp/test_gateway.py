@@ -88,7 +88,8 @@ async def test_a_tool_is_found_routed_to_and_called_at_its_own_server(
                     "also_at": [],
                     "down": False,
                 }
-            ]
+            ],
+            "missing": {},
         }
         routed = await client.call_tool("route", {"request": "What is the weather forecast?"})
         assert routed.structured_content is not None

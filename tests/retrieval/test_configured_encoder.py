@@ -27,6 +27,26 @@ def test_a_kind_that_needs_a_model_says_so(kind: str) -> None:
         build_encoder(Settings(encoder={"kind": kind}))
 
 
+def test_an_encoder_of_openai_without_a_key_names_what_is_missing() -> None:
+    """The public API was called with the key "none", and said "Connection error"."""
+    chosen = Settings(encoder={"kind": "openai", "model": "m"})
+    with pytest.raises(ConfigurationError, match=r"encoder\.kind: 'openai' .*OPENAI_API_KEY"):
+        build_encoder(chosen)
+
+
+def test_a_server_of_ones_own_needs_no_key(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openai_server.always = openai_embeddings({0: [1.0]})
+    named = Settings(
+        encoder={"kind": "openai", "model": "m"}, llm={"openai": {"base_url": openai_server.url}}
+    )
+    assert build_encoder(named).encode(["a"]).tolist() == [[1.0]]
+    monkeypatch.setenv("OPENAI_BASE_URL", openai_server.url)
+    found = Settings(encoder={"kind": "openai", "model": "m"})
+    assert build_encoder(found).encode(["a"]).tolist() == [[1.0]]
+
+
 @pytest.mark.parametrize("kind", ["bundled", "minilm"])
 def test_a_kind_with_a_model_of_its_own_takes_no_other(kind: str) -> None:
     """The name was ignored, and another model than the one that was named encoded."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from servers.loopback import LoopbackServer, QueuedServer, Reply
+from servers.loopback import HANG, LoopbackServer, QueuedServer, Reply
 from servers.ollama_server import OllamaServer
 from servers.ollama_server import embeddings as ollama_embeddings
 from servers.ollama_server import error as ollama_error
@@ -21,6 +21,7 @@ from router.retrieval.encoders import (
     Encoder,
     OllamaEncoder,
     OpenAIEncoder,
+    RemoteEncoder,
 )
 
 
@@ -159,6 +160,16 @@ def test_no_proxy_has_a_part_in_what_stays_on_this_machine(
     assert (len(remote.server.requests), proxy.requests) == (1, [])
 
 
+def test_a_request_is_tried_once_and_not_for_longer_than_it_may_take(remote: Remote) -> None:
+    """A thread that hangs cannot be cancelled; it must end by itself."""
+    of_requests = remote.encoder.within(0.05)
+    assert of_requests.identity == remote.encoder.identity
+    remote.server.always = HANG
+    with pytest.raises(EncoderError, match=f"^{remote.name} embeddings.*time"):
+        of_requests.encode(["a"])
+    assert len(remote.server.requests) <= 1
+
+
 def test_a_server_that_is_not_there_is_an_error(remote: Remote) -> None:
     remote.server.close()
     where = r": 127\.0\.0\.1:\d+: " if remote.name == "openai" else ""
@@ -168,5 +179,6 @@ def test_a_server_that_is_not_there_is_an_error(remote: Remote) -> None:
 
 def test_every_encoder_has_the_shape_of_the_protocol(remote: Remote) -> None:
     assert isinstance(remote.encoder, Encoder)
+    assert isinstance(remote.encoder, RemoteEncoder)
     assert remote.encoder.identity.startswith(f"{remote.name}/http://127.0.0.1:")
     assert remote.encoder.identity.endswith("/test-model")

@@ -2,9 +2,9 @@
 
 It speaks the older generation of the protocol. ``FOLDER/tools.json`` holds its tools, and each
 change of that file is announced. ``FOLDER/mode`` says how it behaves: ``good``, ``hang`` (no answer
-to ``initialize``), ``garbage`` (lines that are no JSON in place of answers), ``chatty`` (such lines
-beside its answers), ``down`` (it ends) or ``stays`` (it goes on when its input has ended).
-``FOLDER/pid`` is the process that serves it.
+to ``initialize``), ``waits`` (none until the mode is another one), ``garbage`` (lines that are no
+JSON in place of answers), ``chatty`` (such lines beside its answers), ``down`` (it ends) or
+``stays`` (it goes on when its input has ended). ``FOLDER/pid`` is the process that serves it.
 
 A tool answers with what it was called with. ``slow`` never answers, ``huge`` answers with two
 megabytes, and ``fatal`` ends the server.
@@ -83,6 +83,8 @@ def answer(request: dict[str, Any]) -> None:
 
 if mode() == "down":
     sys.exit(1)
+while mode() == "waits":
+    time.sleep(0.02)
 (FOLDER / "pid").write_text(str(os.getpid()))
 for line in sys.stdin:
     request = json.loads(line)

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -131,6 +131,51 @@ def test_servers_that_misbehave_are_reported_and_the_others_work(servers: ToolFo
         assert [failure.path.name for failure in found.failures] == ["down", "garbage", "hang"]
         for failure in found.failures:
             assert failure.message.startswith("the server cannot be reached: ")
+
+
+def test_a_server_that_hangs_holds_nobody_back_and_joins_when_it_answers(
+    servers: ToolFolders, tmp_path: Path
+) -> None:
+    """The first search of a gateway took 12 s, although the other server was up."""
+    servers.put("bank", REFUND)
+    servers.put("slow", WEATHER, mode="waits")
+    with started(servers, grace_seconds=0.0) as source:
+        assert names(source.read()) == ["bank__refund"]
+        assert source.missing == {"slow": "it has not answered yet"}
+        joined = until(
+            source,
+            lambda snapshot: len(snapshot.skills) == 2,
+            lambda: servers.set_mode("slow", "good"),
+        )
+    assert names(joined) == ["bank__refund", "slow__weather"]
+    assert source.missing == {}
+
+
+def test_a_server_that_never_answers_is_reported_as_missing_after_its_time(
+    servers: ToolFolders,
+) -> None:
+    servers.put("bank", REFUND)
+    servers.put("slow", WEATHER, mode="hang")
+    with started(servers, grace_seconds=0.0, timeout_seconds=5.0) as source:
+        late = until(source, lambda snapshot: snapshot.failures, lambda: None)
+    [failure] = late.failures
+    assert failure.message == "the server cannot be reached: no answer within 5 s"
+    assert source.missing == {"slow": "no answer within 5 s"}
+
+
+def test_while_all_servers_are_waited_for_it_is_told_which(servers: ToolFolders) -> None:
+    servers.put("bank", REFUND)
+    servers.put("slow", WEATHER, mode="waits")
+    told: list[Sequence[str]] = []
+
+    def waits_for(names: Sequence[str]) -> None:
+        told.append(names)
+        if "bank" not in names:
+            servers.set_mode("slow", "good")
+
+    with started(servers, waits_for=waits_for) as source:
+        assert names(source.read()) == ["bank__refund", "slow__weather"]
+    assert list(told[-1]) == ["slow"]
 
 
 def test_a_tool_that_cannot_be_used_is_named_and_the_others_are_taken(servers: ToolFolders) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from starlette.responses import Response
 
+from router.concurrency.tasks import in_thread
 from router.http.keys import Right
 from router.http.playground.screens import Action, Part, Screen, Visit
 from router.http.stream import streamed, while_known
@@ -50,7 +52,7 @@ async def _show(visit: Visit) -> Part:
     snapshot = await visit.api.service.router.open()
     skill = snapshot.catalog.get(visit.given.get("name", ""))
     ranking = await snapshot.index.rank(skill.description, limit=6)
-    broken = await asyncio.to_thread(lint_file_of, skill)
+    broken = await in_thread(partial(lint_file_of, skill), leaves=True)
     return Part(
         "skills/one.html",
         {
@@ -85,7 +87,7 @@ async def _lint(visit: Visit) -> Part:
         encoder = build_encoder(router.settings)
         return asyncio.run(lint_routing(Catalog(of_files, roots=catalog.roots), encoder=encoder))
 
-    found = in_order(await asyncio.to_thread(lint))
+    found = in_order(await in_thread(lint, leaves=True))
     counts = {
         severity: sum(finding.severity.value == severity for finding in found)
         for severity in ("error", "warning", "info")

@@ -1,0 +1,128 @@
+"""Requests and an encoder that may be down: the limit, the threads, the breaker."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from cascade import WAIT_SECONDS, happened
+from clock import Clock
+from numpy.typing import NDArray
+
+from router.errors import EncoderError
+from router.events import Degraded, Event, Events, Recovered
+from router.retrieval.encoders import Encoder
+from router.retrieval.guarded_encoder import FAILURES, MAX_CALLS, RESET_SECONDS, GuardedEncoder
+
+AMPLE = WAIT_SECONDS
+
+
+class Remote:
+    """An encoder in a thread, which fails or hangs while it is told to."""
+
+    identity, static = "remote", False
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.fault = ""
+        self.asked = threading.Event()
+        self.free = threading.Event()
+        self.free.set()
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.calls += 1
+        self.asked.set()
+        self.free.wait(WAIT_SECONDS)
+        if self.fault:
+            raise EncoderError(self.fault)
+        return np.ones((len(texts), 1), dtype=np.float32)
+
+    def encode_documents(self, documents: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        return self.encode([head for head, _ in documents])
+
+
+@pytest.fixture
+def remote() -> Iterator[Remote]:
+    made = Remote()
+    yield made
+    made.free.set()
+
+
+def one_text(encoder: Encoder) -> int:
+    return len(encoder.encode(["a"]))
+
+
+async def test_an_encoder_that_hangs_costs_a_request_the_limit_and_the_next_ones_nothing(
+    remote: Remote,
+) -> None:
+    remote.free.clear()
+    guarded = GuardedEncoder(remote, seconds=0.05, clock=Clock())
+    with pytest.raises(EncoderError, match=r"^remote: no answer within 0\.05 s$"):
+        await guarded.ask(one_text)
+    for _ in range(3):
+        with pytest.raises(EncoderError, match="left alone"):
+            await guarded.ask(one_text)
+    assert remote.calls <= 1  # the thread may not have come to it
+
+
+async def test_after_failures_in_a_row_the_encoder_is_left_alone_until_one_request_tries_it(
+    remote: Remote,
+) -> None:
+    clock = Clock()
+    guarded = GuardedEncoder(remote, seconds=AMPLE, clock=clock)
+    remote.fault = "429"
+    for _ in range(FAILURES):
+        with pytest.raises(EncoderError, match="429"):
+            await guarded.ask(one_text)
+    with pytest.raises(EncoderError, match="left alone"):
+        await guarded.ask(one_text)
+    assert remote.calls == FAILURES
+    remote.fault = ""
+    clock.now += RESET_SECONDS
+    assert [await guarded.ask(one_text) for _ in range(2)] == [1, 1]
+
+
+async def test_events_tell_that_the_encoder_fails_and_that_it_works_again(remote: Remote) -> None:
+    events, told = Events(), list[Event]()
+    events.subscribe(told.append)
+    guarded = GuardedEncoder(remote, seconds=AMPLE, events=events)
+    remote.fault = "429"
+    with pytest.raises(EncoderError):
+        await guarded.ask(one_text)
+    remote.fault = ""
+    await guarded.ask(one_text)
+    await guarded.ask(one_text)
+    assert told == [Degraded("encoder", "429"), Recovered("encoder")]
+
+
+async def test_requests_that_hang_leave_the_threads_of_the_event_loop_to_others(
+    remote: Remote,
+) -> None:
+    """The host's own ``asyncio.to_thread`` waited 29 s for twelve cancelled requests."""
+    remote.free.clear()
+    guarded = GuardedEncoder(remote, seconds=AMPLE)
+    hanging = [asyncio.create_task(guarded.ask(one_text)) for _ in range(100)]
+    await happened(remote.asked)
+    for task in hanging:
+        task.cancel()
+    await asyncio.wait(hanging)  # who is cancelled does not wait for the encoder
+    assert all(task.cancelled() for task in hanging)
+    assert await asyncio.to_thread(lambda: "at once") == "at once"
+    assert remote.calls <= MAX_CALLS
+    remote.free.set()
+
+
+async def test_who_was_cancelled_says_nothing_about_the_encoder(remote: Remote) -> None:
+    guarded = GuardedEncoder(remote, seconds=AMPLE)
+    for _ in range(FAILURES):
+        remote.asked.clear()
+        remote.free.clear()
+        task = asyncio.create_task(guarded.ask(one_text))
+        await happened(remote.asked)
+        task.cancel()
+        await asyncio.wait([task])
+        remote.free.set()
+    assert await guarded.ask(one_text) == 1
