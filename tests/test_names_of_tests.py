@@ -42,6 +42,7 @@ PARTS: Final = {
     "cluster/members": "test_faults",
     "cluster/reads": "test_cluster_answers",
     "components": "test_runtime opens routers",
+    "given": "test_router",
     "http/endpoints": "test_http_api",
     "http/siblings": "test_http_stream and test_workers",
     "http/playground/journal": "test_playground_learning",
