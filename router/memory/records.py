@@ -31,7 +31,7 @@ from router.memory.model import (
 )
 from router.memory.recall.updates import (
     LASTING_LAYERS,
-    replaces,
+    replaced_by,
     updates_among,
 )
 from router.memory.stores.memory_store import MemoryStore
@@ -154,11 +154,9 @@ class Records:
         ]
         return stored, tuple(
             old
-            for old in near
+            for old in replaced_by(stored, near)
             # To mark what a wider scope sees would hide it from others, who do not see the new one.
-            if old.scope == item.scope
-            and SUPERSEDED_BY not in old.attributes
-            and replaces(stored, old)
+            if old.scope == item.scope and SUPERSEDED_BY not in old.attributes
         )
 
     def mark(self, layer: str, older: Sequence[str], by: str, scope: Scope) -> None:

@@ -9,7 +9,8 @@ by side ("Mia likes tea", "The team uses Jira").
 
 "X is Y" has one value at a time
 
-* if Y is a number, a time or a date (values of different units do not contradict each other);
+* if Y is a number, a time or a date (values of different units do not contradict each other, except
+  that hours may become minutes);
 * if Y is a place or a day after "at", "in", "on", "under" or "behind", unless X is a person;
 * if Y is a name, unless there may be several X, such as brothers, or X is a person. "My boss is Ann
   Lee" counts all the same, because a full name says who somebody is; "My boss is French" does not;
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from router.memory.recall.clauses import without_opening
 from router.text import STOPWORDS, stem, word_set
 
 _CACHED_TEXTS: Final = 4_096
@@ -32,6 +34,21 @@ _MAX_LABELLED_WORDS: Final = 2
 """Words of a value behind a label, as in "Opening hours: 9 to 17", if it contains a digit."""
 
 _SENTENCE: Final = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)[.;!?](?=\s|$)|\n")
+_TAIL: Final = re.compile(
+    r",? (?:because|since|as of|after (?!\d)|due to|thanks to"
+    r"|as (?:the|we|it|our|of)\b|from \S+(?: \S+)? on\b"
+    r"|these days|instead|any ?more)|(?<=\w), (?=\D)|; ",
+    re.IGNORECASE,
+)
+"""Where the reason, or the time from which a value is true, begins behind it."""
+_CHANGED_TO: Final = re.compile(
+    r" (?:(?:is|are|was|were|has been|have been) )?(?:now )?(?:postponed|moved|rescheduled"
+    r"|brought forward|pushed back|delayed|raised|rose|fell|lowered|increased|decreased|reduced"
+    r"|extended|shortened|changed|went up|went down|up|down) to "
+    r"(?=\W?\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)",
+    re.IGNORECASE,
+)
+"""Words that give a new value: "is postponed to 11 December" says what "is on 11 December" says."""
 _WORD: Final = re.compile(r"[^\s,()\"\u201c\u201d]+")
 _NUMBER: Final = re.compile(r"[#€$£~]?\d[\w.,:/+%€$£-]*")
 _DAYS: Final = word_set(
@@ -41,6 +58,16 @@ _DAYS: Final = word_set(
     november december today tomorrow noon midnight
     """
 )
+_DIMENSIONS: Final = {
+    unit: dimension
+    for dimension, units in {
+        "time": "second seconds sec minute minutes min hour hours day days week weeks month months "
+        "year years",
+        "size": "kb mb gb tb",
+    }.items()
+    for unit in units.split()
+}
+"""Units that a value may change between: a timeout of 30 minutes, and later of 12 hours."""
 _ARTICLES: Final = word_set("the a an our")
 _NOW: Final = word_set("now currently still already just only actually today's always usually")
 _PREPOSITIONS: Final = word_set(
@@ -187,7 +214,16 @@ def frame_of(text: str) -> Frame | None:
 def _frame_of(text: str) -> Frame | None:
     end = _SENTENCE.search(text)
     sentence = text if end is None else text[: end.start()]
-    return _read(sentence) if len(sentence) <= _MAX_SENTENCE_CHARACTERS else None
+    if len(sentence) > _MAX_SENTENCE_CHARACTERS:
+        return None
+    sentence = _CHANGED_TO.sub(" is ", without_opening(sentence))
+    return _read(without_reason(sentence)) or _read(sentence)
+
+
+def without_reason(text: str) -> str:
+    """A statement without the reason, or the time since when it is true, that follows its value."""
+    tail = _TAIL.search(text)
+    return text if tail is None else text[: tail.start()]
 
 
 def speaks_of(text: str) -> str | None:
@@ -268,7 +304,7 @@ def _what_is(subject: list[str], value: list[str], *, several: bool) -> Frame | 
     one_at_a_time = (
         not is_person
         if place
-        else not _VALUES.isdisjoint(subject_words)
+        else (not _VALUES.isdisjoint(subject_words) and not value[0].endswith("ed"))
         or (is_name and not (several or subject_words & SEVERAL) and (is_role or not is_person))
     )
     if one_at_a_time:
@@ -287,8 +323,11 @@ def _frame(subject: list[str], attribute: str, value: list[str]) -> Frame | None
     parts = [attribute]
     if words and _is_number(words[0]):
         end = next((n for n, word in enumerate(words) if not _is_number(word)), len(words))
-        parts += ["number" if _DAYS.isdisjoint(words[:end]) else "day", *words[end:]]
-        words = words[:end]
+        unit = words[end : end + 1]
+        dimension = _DIMENSIONS.get("".join(unit))
+        parts += ["number" if _DAYS.isdisjoint(words[:end]) else "day"]
+        parts += [dimension, *words[end + 1 :]] if dimension else words[end:]
+        words = words[: end + 1] if dimension else words[:end]
     terms = _terms(words)
     return Frame(_terms(subject), tuple(parts), terms) if terms and _terms(subject) else None
 

@@ -202,7 +202,7 @@ class Pool:
 
     def replacing(self, reports: Sequence[LayerReport]) -> list[LayerReport]:
         """Some reports with only those items that have replaced a relevant one, or that one of
-        these has replaced."""
+        these has replaced, or that contradict one."""
         ranked = [one.item for one in self.ranked]
         return [
             replace(
@@ -210,7 +210,10 @@ class Pool:
                 items=tuple(
                     item
                     for item in report.items
-                    if any(replaces(item, one) or replaces(one, item) for one in ranked)
+                    if any(
+                        replaces(item, one) or replaces(one, item) or conflicts_among([item, one])
+                        for one in ranked
+                    )
                 ),
             )
             for report in reports
@@ -362,15 +365,19 @@ class Pool:
         these items with their updates. ``successors`` are the contents that contain what the query
         names after "before"."""
         asks_for_all_in_use = asks_what_was_in_use(self.query)
-        self.updates = updates_among(
-            [one.item for one in judged.values()],
+        among = updates_among(
+            self.items,  # also what is not shown: what has replaced it twice is one matter
             lambda item: (
-                max(judged[item.content].relevance, self._judged[item.content].relevance)
-                >= RELEVANCE_FLOOR
+                self._highest_relevance(item, judged) >= RELEVANCE_FLOOR
                 or item.content in successors
                 or asks_for_all_in_use
             ),
         )
+        self.updates = [
+            update
+            for update in among
+            if judged.keys() >= {update.older.content, update.newer.content}
+        ]
         pairs = valid_items(self.updates, self.query)
         for valid, update in pairs:
             # It answers what the other one answers, though it may share fewer words with the query.
@@ -384,6 +391,11 @@ class Pool:
             if least > judged[valid.content].relevance:
                 judged[valid.content] = RecalledItem(valid, least)
         return pairs
+
+    def _highest_relevance(self, item: MemoryItem, judged: dict[str, RecalledItem]) -> float:
+        """The relevance of an item's text, or that which it has been raised to."""
+        of_text = self._judged[item.content].relevance
+        return max(of_text, judged[item.content].relevance) if item.content in judged else of_text
 
     def _follow_replacements(self, judged: dict[str, RecalledItem]) -> None:
         """If a relevant item is marked as superseded, and the query does not ask for it, make the

@@ -48,7 +48,7 @@ first.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,7 +62,22 @@ from router.memory.query.past import (
     is_in_past_tense,
     names_only,
 )
-from router.memory.recall.frames import KIN, SEVERAL, contradict, leading_name, speaks_of
+from router.memory.recall.clauses import (
+    MEASURES,
+    are_two_matters,
+    common_measures,
+    names_no_subject,
+    say_one_thing,
+    shared_verb,
+)
+from router.memory.recall.frames import (
+    KIN,
+    SEVERAL,
+    contradict,
+    leading_name,
+    speaks_of,
+    without_reason,
+)
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.texts.chunking import CHUNK_CHARACTERS
 from router.memory.texts.related_words import related_to
@@ -92,7 +107,7 @@ _CHANGE_WORDS: Final = _WEAK_CHANGE_WORDS | word_set(
     moved changed switched replaced replaces replace migrated instead anymore
     rewritten rewrote ported renamed upgraded gone followed successor bought quit stopped promoted
     raised lowered deprecated extended shortened postponed rescheduled relocated succeeded rose fell
-    increased decreased reduced
+    increased decreased reduced dropped
     """
 )
 _CHANGES: Final = frozenset(map(stem, _CHANGE_WORDS))
@@ -134,19 +149,20 @@ _NEW: Final = re.compile(r"\bnew (\w+(?: \w+)?)", re.IGNORECASE)
 _CLAUSE: Final = re.compile(
     r"(?:(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)[.,;!?]|,? (?:and|but|so)\b) "
 )
-_ROLE: Final = (
-    r"(?P<whose>(?i:our|my|the|his|her|their|your)) (?P<new>new )?(?P<role>\w[\w' -]*?)"
-    r"(?: (?:since|from|after) .*)?"
-)
+_WHOSE: Final = r"(?P<whose>(?i:our|my|the|his|her|their|your)) "
+_NAMED: Final = r"(?P<new>new )?(?P<role>\w[\w' -]*?)(?: (?:since|from|after) .*)?"
+_ROLE: Final = f"{_WHOSE}{_NAMED}"
+_BARE_ROLE: Final = f"(?:{_WHOSE}|(?=[a-z])){_NAMED}"
 _HOLDER: Final = r"(?:(?:my|our|his|her|their) [a-z]+ )?(?P<holder>[A-Z][\w.-]*(?: [A-Z][\w.-]*)?)"
 _IS: Final = r"(?:is|became|has been)(?: now)?"
 _ROLES: Final = (
     re.compile(rf"{_HOLDER} {_IS} {_ROLE}(?: now)?\.?"),
-    re.compile(rf"{_ROLE} {_IS} {_HOLDER}\b.*"),
-    re.compile(rf"{_HOLDER} (?:took over|replaced|followed|succeeded)\b.* as {_ROLE}\.?"),
+    re.compile(rf"{_BARE_ROLE} {_IS} {_HOLDER}\b.*"),
+    re.compile(rf"{_HOLDER} (?:took over|replaced|followed|succeeded)\b.* as {_BARE_ROLE}\.?"),
 )
 """Clauses that say who has a role: "Ada is now our treasurer", "My boss is Ana"."""
 _TITLES: Final = word_set("dr mr ms mrs prof")
+_OURS: Final = word_set("my our the of")
 _SHARED_ROLES: Final = SEVERAL | word_set(
     "customer client supplier member employee developer intern student pupil patient tenant"
 )
@@ -154,7 +170,7 @@ _SHARED_ROLES: Final = SEVERAL | word_set(
 _GENERAL: Final = frozenset(map(stem, word_set("use used run need get make")))
 """Words that do not tell which matter a text is about."""
 _REPLACED: Final = re.compile(
-    r"\b(?:from|replace[ds]?|instead of|followed|as my|as our) (?:the )?(\w+(?: \w+)?)",
+    r"\b(?:from|replace[ds]?|dropped|instead of|followed|as my|as our) (?:the )?(\w+(?: \w+)?)",
     re.IGNORECASE,
 )
 _PERSONS: Final = frozenset(map(stem, KIN)) | {"user"}
@@ -177,24 +193,27 @@ def updates_among(
     items: Iterable[MemoryItem], is_relevant: Callable[[MemoryItem], bool] = lambda _: True
 ) -> list[Update]:
     """For every item that another one has replaced, the pair with the item that it is marked with,
-    else with its latest replacement. Pairs of which neither item ``is_relevant`` are not looked
-    at."""
+    else with its latest replacement. What replaces the same item later has replaced that, too: who
+    lives in Leipzig, "moved to Hamburg" and later "moved to Oslo" has left Hamburg. Pairs of which
+    neither item ``is_relevant`` are not looked at."""
     lasting = [item for item in items if item.layer in LASTING_LAYERS]
     lasting.sort(key=lambda item: item.created, reverse=True)
     relevant = [is_relevant(item) for item in lasting]
-    found: list[Update] = []
+    found: dict[int, Update] = {}
     for place, older in enumerate(lasting):
         is_marked = SUPERSEDED_BY in older.attributes
-        newer = [one for one in lasting if _marks(older, one)] if is_marked else []
-        newer = newer or [
-            one
-            for one, bears in zip(lasting[:place], relevant[:place], strict=True)
-            if bears or relevant[place]
+        marked = [one for one in lasting if _marks(older, one)] if is_marked else []
+        later = zip(lasting[:place], relevant[:place], strict=True)
+        replacing = [
+            one for one, bears in later if (bears or relevant[place]) and replaces(one, older)
         ]
-        newest = next((one for one in newer if replaces(one, older)), None)
+        newest = next(iter([*marked, *replacing]), None)
         if newest is not None:
-            found.append(Update(older, newest))
-    return sorted(found, key=lambda update: update.older.created)
+            found[id(older)] = Update(older, newest)
+        for earlier in [*marked, *replacing[1:]] if replacing else ():
+            if earlier.created < replacing[0].created:
+                found.setdefault(id(earlier), Update(earlier, replacing[0]))
+    return sorted(found.values(), key=lambda update: update.older.created)
 
 
 def update_of(one: MemoryItem, other: MemoryItem) -> Update | None:
@@ -206,6 +225,18 @@ def update_of(one: MemoryItem, other: MemoryItem) -> Update | None:
     if not _are_of_one_owner(one, other) or one.created == other.created:
         return None
     return Update(*sorted((one, other), key=lambda item: item.created))
+
+
+def replaced_by(newer: MemoryItem, items: Sequence[MemoryItem]) -> list[MemoryItem]:
+    """Of some items those that ``newer`` has replaced, and those that had replaced one of these."""
+    replaced = [item for item in items if replaces(newer, item)]
+    return replaced + [
+        item
+        for item in items
+        if item.created < newer.created
+        and item not in replaced
+        and any(replaces(item, older) for older in replaced)
+    ]
 
 
 def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
@@ -232,11 +263,17 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     lets_go = _lets_go(_compared(newer), _compared(older), name)
     if lets_go is not None:
         return lets_go
-    if _changes_in(_compared(newer)) or _renews(newer, older):
+    is_renewed = _renews(newer, older)
+    if _are_two_matters(_compared(newer), _compared(older), is_renewed=is_renewed):
+        return False
+    if _changes_in(_compared(newer)) or is_renewed:
         return _replaces_by_change(newer, older, name)
     if new.terms[0] != old.terms[0]:
         return False  # checked first because it is quick, and decides most pairs
-    new_terms, old_terms = (set(words.terms) - _PERSONS - {name} for words in (new, old))
+    new_terms, old_terms = (
+        {*words_of(without_reason(_compared(one))).terms} - _PERSONS - {name}
+        for one in (newer, older)
+    )
     shared = len(new_terms & old_terms)
     least = SHARED_BY_FRAME * len(new_terms | old_terms)
     return least <= shared < min(len(new_terms), len(old_terms))
@@ -246,7 +283,8 @@ def _takes_over(newer: str, older: str) -> bool:
     """Whether ``newer`` says that somebody has a role that ``older`` says another one has: has it
     now, or as the new one, or beside the name of the other ("Ana retired, Ben is our cook")."""
     return any(
-        role.name == former.name
+        role.whose == former.whose
+        and (role.name <= former.name or former.name <= role.name)
         and role.holder.isdisjoint(former.holder)
         and (role.is_new or not (former.holder | _WEAK_CHANGE_WORDS).isdisjoint(tokens(newer)))
         and _PLANS.isdisjoint(stems(newer))
@@ -256,9 +294,11 @@ def _takes_over(newer: str, older: str) -> bool:
 
 
 class _Role(NamedTuple):
-    """Who has a role, by words of the name, and whether the role is called new."""
+    """Whose role it is, empty for "our" and the like; its words; the words of the name of who has
+    it; and whether it is called new."""
 
-    name: str
+    whose: str
+    name: frozenset[str]
     holder: frozenset[str]
     is_new: bool
 
@@ -268,7 +308,8 @@ def _roles_in(text: str) -> tuple[_Role, ...]:
     """The roles that a text says somebody has, if there is one such person at a time."""
     return tuple(
         _Role(
-            f"{match['whose']} {match['role']}".lower().removeprefix("my ").removeprefix("our "),
+            "" if (match["whose"] or "our").lower() in _OURS else match["whose"].lower(),
+            frozenset(tokens(match["role"])) - _OURS,
             frozenset(tokens(match["holder"])) - _TITLES,
             match["new"] is not None,
         )
@@ -332,11 +373,31 @@ def likelihood_of_replacement(update: Update) -> float:
     newer, older = _compared(update.newer), _compared(update.older)
     if contradict(newer, older) is False or _are_of_two_people(speaks_of(newer), speaks_of(older)):
         return 0.0
+    is_renewed = _renews(update.newer, update.older)
+    if _are_two_matters(newer, older, is_renewed=is_renewed):
+        return 0.0
     ignored = _PERSONS | _CHANGES | {*_leading_names(newer, older)}
     new_terms, old_terms = ({*words_of(text).terms} - ignored for text in (newer, older))
     changes = _changes_in(newer) or _let_go(newer)
     share = len(new_terms & old_terms) / max(1, len(new_terms | old_terms))
     return share * (LIKELY_BY_SHARED + LIKELY_BY_CHANGE * bool(changes))
+
+
+def _are_two_matters(newer: str, older: str, *, is_renewed: bool) -> bool:
+    """Whether two statements are clearly about two matters (``clauses.py``), and the newer one does
+    not name what it replaced."""
+    if say_one_thing(newer, older) and leading_name(newer) and leading_name(older):
+        return False  # "Ada is on call", "Ben is on call"
+    is_change = is_renewed or not _WEAK_CHANGE_WORDS.issuperset(_changes_in(newer))
+    return not _names_replaced(newer, older) and are_two_matters(
+        newer, older, is_change=is_change, persons=_PERSONS
+    )
+
+
+def _names_replaced(newer: str, older: str) -> bool:
+    """Whether ``newer`` names what it replaced, and ``older`` is about that."""
+    replaced = " ".join(_REPLACED.findall(newer))
+    return bool(replaced) and not {*words_of(older).terms}.isdisjoint(stems(replaced))
 
 
 def _are_of_two_people(one: str | None, other: str | None) -> bool:
@@ -348,27 +409,32 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
     the stem of the name that ``newer`` begins with, or empty."""
     text = _compared(newer)
     new, old = words_of(text), words_of(_compared(older))
-    new_terms, old_terms = set(new.terms), set(old.terms)
+    ignored = MEASURES - common_measures(text, _compared(older))
+    new_terms, old_terms = {*new.terms}, {*old.terms}
     new_person, old_person = speaks_of(newer.content), speaks_of(older.content)
+    if new_person is None and newer.layer == USER_LAYER and names_no_subject(text):
+        new_person = "I"  # "Started my new job at Bosch"
     if old_person is None and new_person == "I" and newer.layer == USER_LAYER:
         old_person = leading_name(older.content) or new_person
     if _are_of_two_people(new_person, old_person) or not _PLANS.isdisjoint(new.bag):
         return False
-    related = related_to(old_terms).items()
-    linked = {word for word, others in related if others & new_terms - _CHANGES}
-    shared = (new_terms & old_terms) - _PERSONS - _CHANGES - _GENERAL
+    related = related_to(old_terms - ignored).items()
+    linked = {word for word, others in related if others & new_terms - _CHANGES - ignored}
+    shared = (new_terms & old_terms) - _PERSONS - _CHANGES - _GENERAL - ignored
     if newer.layer == USER_LAYER or not _is_switch_of_use(text, _compared(older)):
         shared -= {*_leading_names(text, _compared(older))}
     alike = linked | {word for word in shared if not word.isdigit()}
-    names_replaced = not old_terms.isdisjoint(stems(" ".join(_REPLACED.findall(text))))
+    names_replaced = _names_replaced(text, _compared(older))
     is_of_one_matter = (
         linked or old.terms[0] in new_terms or new.terms[0] in old.terms[:2] or names_replaced
     )
     strong_changes = _changes_in(text) - _WEAK_CHANGE_WORDS
+    verb = frozenset() if strong_changes else shared_verb(text, _compared(older))
+    alike -= verb
     same_layer = newer.layer == older.layer
     is_sure = same_layer or (names_replaced and _is_switch_of_use(text, _compared(older)))
     least = SHARED_BY_CHANGE if strong_changes and is_sure else SHARED_BY_FRAME
-    shorter = min(len(new_terms), len(old_terms))
+    shorter = min(_count(new_terms), _count(old_terms))
     if is_of_one_matter and len(alike) >= least * shorter:
         return True
     if new_person != old_person and name not in old_terms:
@@ -376,9 +442,14 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
     if not same_layer and new_person is None:
         return False
     # "I moved" after "I live": the word of change is itself the related word.
-    linked_by_change = {word for word, others in related if others & new_terms}
-    words = shorter if new_person or name in old_terms else len(old_terms)
+    linked_by_change = {word for word, others in related if others & new_terms - verb} - verb
+    words = shorter if new_person or name in old_terms else _count(old_terms)
     return bool(linked_by_change) and len(alike | linked_by_change) >= SHARED_BY_CHANGE * words
+
+
+def _count(terms: Collection[str]) -> int:
+    """How many words there are beside numbers."""
+    return sum(1 for term in terms if not term.isdigit())
 
 
 def _lets_go(newer: str, older: str, name: str) -> bool | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from cpu_time import cpu_time_at_most
@@ -11,6 +12,7 @@ from memory.remembered import ask, item
 
 from router.memory.recall.updates import (
     asks_for_history,
+    replaced_by,
     replaces,
     updates_among,
     valid_item,
@@ -61,6 +63,18 @@ from router.memory.recall.updates import (
         ("Tickets cost 5 euros.", "The ticket price rose to 7 euros."),
         ("The lesson starts at 17:00", "The lesson now begins at 18:00"),
         ("My wifi password is hunter2", "The wifi password is swordfish"),
+        (
+            "The session timeout is 30 minutes.",
+            "The session timeout is 12 hours because of riders.",
+        ),
+        ("The release is on 4 December", "The release is postponed to 11 December"),
+        ("standup is at 9:30", "standup is at 10 from next week on"),
+        ("The rent is 900 euros", "The rent is 1,050 euros since the repairs"),
+        ("My manager is Sabine Roth", "Since October my manager is Idris Okafor"),
+        ("Passwords expire every 90 days", "Passwords expire every 180 days since May"),
+        ("team lead of velo is Petra", "Karim took over from Petra as team lead"),
+        ("Karim took over from Petra as team lead", "Noor took over from Karim as team lead"),
+        ("Errors are tracked in Rollbar", "dropped Rollbar, errors go to Sentry"),
         (
             "Payslips are on paper in the blue folder.",
             "Payslips are no longer on paper; they come by mail on the first.",
@@ -122,6 +136,19 @@ def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after
         ("Acme is our customer", "Globex is our new customer"),
         ("Our treasurer is Ana", "Ana says that the new cook is Ben"),
         ("Petra is at the bakery.", "Joonas is at the bakery now."),
+        ("Logs are in Loki, kept 14 days", "deploy days are now monday and wednesday"),
+        ("The trial lasts 14 days", "Opening days are now Monday and Friday"),
+        ("Vacation must be requested 30 days ahead", "Market days are now Friday and Sunday"),
+        ("The price of a ticket is 12 euros", "The price of coal rose to 200 euros"),
+        ("Adults pay 12 euros", "Children pay 6 euros since January"),
+        ("The rate limit for guests is 10", "The rate limit for partners was raised to 500"),
+        ("My bank is ING", "My bank card was replaced"),
+        ("Money is stored as integer cents", "Money is paid out on Fridays now"),
+        ("Tests run with pytest", "Tests run in parallel now"),
+        ("The north gate is locked at night", "The south gate is no longer locked at night"),
+        ("I live in Linz", "I moved the bookshelf to the hall"),
+        ("Code is formatted with black", "Code is reviewed by two people since May"),
+        ("I'm vegetarian", "I eat fish again since my doctor told me to, still no meat"),
         ("Jolene studies engineering.", "Jolene just started learning a new sport."),
     ],
 )
@@ -282,6 +309,28 @@ def test_before_the_present_one_was_that_which_it_has_replaced(
     behind -= {valid.id for valid, _ in held}
     assert {valid.id for valid, _ in held} == best
     assert behind == {"0", "1", "2"} - best
+
+
+@pytest.mark.parametrize("mark", [None, "1"])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("I live in Leipzig", "I moved to Hamburg", "I moved to Oslo"),
+        ("Our database is Postgres 14", "We moved to MySQL 8", "We moved to CockroachDB"),
+    ],
+)
+def test_what_replaces_one_thing_first_is_replaced_by_what_replaces_it_later(
+    texts: Sequence[str], mark: str | None
+) -> None:
+    """Whether or not the oldest is marked as replaced by the second."""
+    marks = [{"superseded_by": mark} if mark and not n else {} for n in range(3)]
+    items = [
+        replace(item(str(n), text, layer="user", age=90 - 30 * n), attributes=marks[n])
+        for n, text in enumerate(texts)
+    ]
+    found = {(update.older.id, update.newer.id) for update in updates_among(items)}
+    assert ("1", "2") in found
+    assert [one.id for one in replaced_by(items[2], items[:2])] == ["0", "1"]
 
 
 @pytest.mark.parametrize("text", ["What did we use before the move?", "our former database"])
