@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -20,7 +20,8 @@ from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.curation.proposals import ChangeKind, Proposal
 from router.memory.model import TASK_LAYER, MemoryItem, Scope, TaskStatus, aware
-from router.memory.recall.confidence import conflicts_among
+from router.memory.recall.clauses import PREPOSITIONS
+from router.memory.recall.confidence import NEGATIONS, conflicts_among
 from router.memory.recall.updates import (
     LASTING_LAYERS,
     MAX_WORDS,
@@ -28,6 +29,7 @@ from router.memory.recall.updates import (
 )
 from router.memory.stores.replacements import SUPERSEDED_BY
 from router.memory.texts.words import words_of
+from router.text import STOPWORDS, stem, word_set
 
 COMPARED: Final = 500
 """The newest memories of a layer and scope, so many of which are compared."""
@@ -40,6 +42,12 @@ SAME_WORDS: Final = 0.8
 MIN_WORDS: Final = 3
 """Texts with fewer content words are not compared: they say too little."""
 _NUMBER: Final = re.compile(r"\d+")
+_WORD: Final = re.compile(r"\w(?:[\w'.:/-]*\w)?")
+_ARTICLES: Final = word_set("the a an our")
+_LIMITING: Final = (
+    STOPWORDS | NEGATIONS | word_set("unless except almost nearly only hardly rarely sometimes")
+)
+"""Words by which a text may say something else than one without them."""
 
 _SYSTEM: Final = """\
 You merge notes that say the same. You are given one JSON document with the field "notes", a list of
@@ -93,7 +101,9 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
     merged: set[str] = set()
     for (one, ours), (other, theirs) in combinations(short, 2):
         ids = frozenset((one.id, other.id))
-        if ids not in decided and merged.isdisjoint(ids) and say_the_same(ours, theirs):
+        if ids in decided or not merged.isdisjoint(ids):
+            continue
+        if say_the_same(ours, theirs) and are_copies(one.content, other.content):
             merged.add(other.id)
             longer = max((one, other), key=lambda item: len(item.content))
             yield Proposal(
@@ -120,6 +130,44 @@ def terms_of(text: str) -> set[str]:
 def say_the_same(ours: set[str], theirs: set[str]) -> bool:
     """Whether two texts have nearly all their content words in common; see ``terms_of``."""
     return len(ours & theirs) >= SAME_WORDS * len(ours | theirs)
+
+
+def are_copies(one: str, other: str) -> bool:
+    """Whether a text contains all words of another one, and adds only small words that do not
+    change what is said.
+
+    Alike words alone do not make copies: "Petra reviews Karim's code" has the words of "Karim
+    reviews Petra's code", and "the backup runs after midnight" all but one of "the backup runs
+    before midnight". So the words must have one order, except that a preposition and the word
+    behind it may stand elsewhere. What one text adds may be no number, no name, no negation and no
+    function word but an article.
+    """
+    (shorter, phrases), (longer, other_phrases) = sorted(
+        (_read(one), _read(other)), key=lambda said: len(said[0])
+    )
+    place = 0
+    for word in longer:
+        if place < len(shorter) and stem(word.lower()) == stem(shorter[place].lower()):
+            place += 1
+        elif not word.isalpha() or not word.islower() or word in _LIMITING:
+            return False
+    return place == len(shorter) and phrases == other_phrases
+
+
+def _read(text: str) -> tuple[list[str], Counter[tuple[str, str]]]:
+    """The words of a text without articles, and apart from them each preposition with the word
+    behind it."""
+    written = _WORD.findall(text.replace("\u2019", "'"))
+    words = [word for word in written if word.lower() not in _ARTICLES]
+    left: list[str] = []
+    phrases: Counter[tuple[str, str]] = Counter()
+    following = iter(words)
+    for word in following:
+        if word.lower() in PREPOSITIONS:
+            phrases[word.lower(), next(following, "").lower()] += 1
+        else:
+            left.append(word)
+    return left, phrases
 
 
 def _replacing(kind: ChangeKind, older: MemoryItem, newer: MemoryItem, reason: str) -> Proposal:

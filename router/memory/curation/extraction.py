@@ -24,6 +24,7 @@ from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.protocol import ChatModel, Prompt
 from router.memory.curation.consolidation import (
     CALL_SECONDS,
+    are_copies,
     numbers_in,
     say_the_same,
     terms_of,
@@ -235,4 +236,4 @@ def _stands_in(quote: str, text: str) -> bool:
 
 
 def _say_the_same(one: str, other: str) -> bool:
-    return say_the_same(terms_of(one), terms_of(other)) and numbers_in(one) == numbers_in(other)
+    return say_the_same(terms_of(one), terms_of(other)) and are_copies(one, other)

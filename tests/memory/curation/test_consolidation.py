@@ -44,6 +44,32 @@ async def test_contradictions_copies_and_stale_tasks_are_proposed(memory: Memory
     assert task.attributes["status"] == "cancelled"
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "are_merged"),
+    [
+        ("The staging server runs in Frankfurt.", "Our staging server runs in Frankfurt!", True),
+        ("Deploys on Fridays are forbidden.", "Deploys are forbidden on Fridays", True),
+        ("The museum opens at 9 daily", "The museum does not open at 9 daily", False),
+        ("The nightly backup runs before noon", "The nightly backup runs after noon", False),
+        ("Petra reviews Karim's code", "Karim reviews Petra's code", False),
+        (
+            "The night train runs from Ghent to Lyon",
+            "The night train runs from Lyon to Ghent",
+            False,
+        ),
+        ("Big dogs often chase small cats", "Small cats often chase big dogs", False),
+        ("The blue bus stops here every day", "The blue bus stops here every 2 day", False),
+        ("Ana and Ben water the big plants", "Ana and Ben and Cem water the big plants", False),
+        ("Guests may park in the yard", "Guests may not park in the yard", False),
+        ("Guests may park in the yard", "Guests may park in the yard unless asked", False),
+    ],
+)
+def test_only_what_says_the_same_is_merged(one: str, other: str, *, are_merged: bool) -> None:
+    items = [item("a", one, age=9), item("b", other, age=9)]
+    kinds = {proposal.kind for proposal in proposals_for(items, NOW)}
+    assert (ChangeKind.MERGE in kinds) is are_merged
+
+
 def test_long_memories_are_looked_through_quickly() -> None:
     """They are no copies of each other; to split each pair into words anew took 5 s."""
     texts = [" ".join(f"word{(n + 7 * m) % 999}" for m in range(5_000)) for n in range(40)]

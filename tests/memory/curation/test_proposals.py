@@ -100,7 +100,7 @@ async def test_a_merged_memory_keeps_what_the_others_say_beside_their_texts(memo
     cart = "The cart service depends on Redis and on the payments gateway"
     await graph(cart, tags=["infra"], usefulness=0.9, attributes={"entity": "cart"})
     relations: AttributeValue = ("depends -> Redis",)
-    text = "The cart service depends on Redis and the payments gateway as well"
+    text = "The cart service probably depends on Redis and on the payments gateway"
     passing: dict[str, AttributeValue] = {"relations": relations, "expires_at": "2030-01-01"}
     await graph(text, tags=["ops"], attributes=passing)
     [proposal] = await memory.consolidate(scope=ADA)
