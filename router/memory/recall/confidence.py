@@ -52,7 +52,7 @@ _MIN_WORDS: Final = 3
 _COMPARED_CHARACTERS: Final = 1_000
 """The beginning of an item that is compared, so that long items cost no more."""
 _NUMBER: Final = re.compile(r"\d+(?:[.:,/-]\d+)*")
-_NEGATIONS: Final = word_set(
+NEGATIONS: Final = word_set(
     """
     no not never none nothing nobody neither nor without cannot can't don't doesn't didn't isn't
     aren't wasn't weren't won't wouldn't shouldn't couldn't hasn't haven't hadn't
@@ -142,6 +142,25 @@ def conflicts_among(items: Sequence[MemoryItem]) -> list[tuple[MemoryItem, Memor
     ]
 
 
+_OPPOSITES: Final = {
+    stem(word): stem(other)
+    for word, other in (
+        pair.split()
+        for pair in (
+            "hates likes",
+            "dislikes likes",
+            "forbidden allowed",
+            "prohibited allowed",
+            "banned allowed",
+            "private public",
+            "disabled enabled",
+            "optional required",
+        )
+    )
+}
+"""Words that deny others: whoever hates olives does not like them."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Statement:
     """What is compared of an item: its content words, its numbers, and whether it is negated."""
@@ -155,21 +174,24 @@ class _Statement:
     def of(cls, content: str) -> _Statement:
         text = content[:_COMPARED_CHARACTERS]
         words = tokens(text)
+        said = [
+            stem(word)
+            for word in words
+            if word not in STOPWORDS and word not in NEGATIONS and not word.isdigit()
+        ]
+        denials = sum(word in NEGATIONS for word in words) + sum(w in _OPPOSITES for w in said)
         return cls(
             text,
-            frozenset(
-                stem(word)
-                for word in words
-                if word not in STOPWORDS and word not in _NEGATIONS and not word.isdigit()
-            ),
+            frozenset(_OPPOSITES.get(word, word) for word in said),
             frozenset(_NUMBER.findall(text)),
-            # Two negations cancel each other.
-            sum(1 for word in words if word in _NEGATIONS) % 2 == 1,
+            denials % 2 == 1,  # two denials cancel each other
         )
 
     def shares_matter_with(self, other: _Statement) -> bool:
         if contradict(self.text, other.text):
             return True
+        if self.words == other.words and self.is_negated != other.is_negated:
+            return bool(self.words)
         if min(len(self.words), len(other.words)) < _MIN_WORDS:
             return False
         common = len(self.words & other.words)

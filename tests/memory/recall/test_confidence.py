@@ -135,6 +135,22 @@ def test_a_denial_contradicts_its_assertion() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "agreement"),
+    [
+        ("Refunds are allowed", "Refunds are not allowed", 0.5),
+        ("The API is public", "The API is not public", 0.5),
+        ("Tom likes olives", "Tom hates olives", 0.5),
+        ("Photos are allowed", "Photos are forbidden", 0.5),
+        ("Photos are forbidden", "Photos are not allowed", 1),
+        ("Backups are encrypted", "Backups are never deleted", 1),
+        ("The API is public", "The admin API is not public", 1),
+    ],
+)
+def test_a_short_denial_and_an_opposite_contradict(one: str, other: str, agreement: float) -> None:
+    assert consistency(one, other) == agreement
+
+
 def test_numbers_that_only_one_item_names_contradict_nothing() -> None:
     assert (
         consistency("The gateway request timeout is 30 seconds", "gateway request timeout, seconds")
