@@ -145,7 +145,7 @@ async def test_if_the_middle_of_a_chain_is_deleted_its_ends_are_joined(memory: M
         ("When did we move to MySQL?", ["b", "c"]),
         ("When did we switch from Postgres to MySQL?", ["b", "a", "c"]),
         ("Why did we leave Postgres?", ["b", "a"]),
-        ("Have we ever used Postgres?", ["b", "a"]),
+        ("Have we ever used Postgres?", ["a", "b"]),
         ("What was our first database?", ["a", "b", "c"]),
         ("What was our original database?", ["a", "b", "c"]),
         ("What was our previous database?", ["b", "a", "c"]),

@@ -42,6 +42,13 @@ _VERB: Final = re.compile(
 )
 """The first word that may be a verb, or a pronoun that a text begins with: in both cases what is
 said of the subject follows."""
+_REPLACED: Final = re.compile(
+    r"\b(?:from|replaced|dropped|instead of|left|cancelled|sold) (?:the )?(\w+)", re.IGNORECASE
+)
+"""What a text names as replaced: it is no name of what is valid now."""
+_ASKS_OF_CHANGE: Final = word_set(
+    "why when leave left move moved drop dropped replace replaced switch switched stop stopped"
+)
 _FOLLOWING: Final = re.compile(r"\bbefore\b(?P<following>[^?.!,;]*)", re.IGNORECASE)
 
 
@@ -78,10 +85,13 @@ def names_only(query: str, one: str, other: str) -> bool:
     """Whether a query contains a name that is in what the text ``one`` says of its subject and not
     in ``other``, or that stands after another direction there: "to MySQL" is not in "We moved from
     MySQL". The subject's own name counts only if ``other`` contains all the rest: "She moved to
-    Oslo", after "Ada lives in Bergen", need not say again who moved."""
+    Oslo", after "Ada lives in Bergen", need not say again who moved. What ``other`` itself names as
+    replaced ("from Postgres") is a name of ``one``, unless the query asks about the change."""
     verb = _VERB.search(one)
     said = one[verb.end() :] if verb else one
     asked, others = _words_and_directions(query), _words_and_directions(other)
+    if _ASKS_OF_CHANGE.isdisjoint(tokens(query)):
+        others -= {(word,) for name in _REPLACED.findall(other) for word in tokens(name)}
     told = (_words_and_directions(said) - others) or (_words_and_directions(one) - others)
     names = {*_names(query), *_names(one)}
     return any(words[-1] in names for words in asked & told)

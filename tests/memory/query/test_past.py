@@ -86,6 +86,14 @@ def test_a_query_names_what_only_one_of_two_texts_contains(
     assert not names_only(query, other, one)
 
 
+def test_what_a_text_calls_replaced_is_no_name_of_its_own() -> None:
+    """Unless the query asks about the change itself."""
+    old, new = "CI runs on Jenkins", "Replaced Jenkins by GitHub Actions"
+    assert names_only("Did we ever use Jenkins?", old, new)
+    assert not names_only("Why did we replace Jenkins?", old, new)
+    assert names_only("Have we ever used Postgres?", "Our database is Postgres 14", TO_MYSQL)
+
+
 @pytest.mark.parametrize("query", ["Which database do we use?", "When did we move?", "mysql"])
 def test_other_words_and_names_of_both_texts_name_neither(query: str) -> None:
     assert not names_only(query, "Our MySQL database is new", TO_COCKROACH)
