@@ -57,9 +57,18 @@ def consolidate_memories(
     kinds = frozenset(accept or ())
     if unknown := sorted(kinds - set(ChangeKind)):
         raise typer.BadParameter(f"--accept {unknown[0]}: none of {', '.join(ChangeKind)}")
-    return lambda memory, scope: memory.consolidate(
-        scope=scope, policy=lambda proposal: proposal.kind in kinds
-    )
+
+    async def consolidate(memory: Memory, scope: Scope) -> tuple[Proposal, ...]:
+        new = await memory.consolidate(scope=scope, policy=lambda proposal: proposal.kind in kinds)
+        if not new and (waiting := await memory.proposals(scope=scope)):
+            typer.echo(
+                f"waiting to be accepted or rejected: {len(waiting)}; "
+                "`router memory proposals` shows them",
+                err=True,
+            )
+        return new
+
+    return consolidate
 
 
 @memory_command(_show, with_models=True)

@@ -139,6 +139,15 @@ def test_a_proposal_shows_who_will_see_what_it_changes(
     assert parsed(run("memory", "proposals", "--json")) == []
 
 
+def test_consolidating_again_says_that_proposals_wait(run: Run) -> None:
+    """It said only that nothing is proposed."""
+    run("memory", "save", "Clean", "--layer", "prospective", "--attribute", "due=2020-01-01")
+    assert "waiting" not in run("memory", "consolidate").stderr
+    again = run("memory", "consolidate")
+    assert "nothing is proposed" in again.stderr
+    assert "waiting to be accepted or rejected: 1" in again.stderr
+
+
 def test_an_edit_that_names_no_change_is_refused(run: Run) -> None:
     """It said that the item was changed."""
     run("memory", "save", "JWT is a signed token", "--layer", "semantic", "--name", "jwt")
