@@ -162,6 +162,15 @@ async def test_of_a_chain_of_replacements_that_is_given_which_the_query_names(
     assert [one.item.id for one in answer.items] == found
 
 
+async def test_who_asks_whether_something_was_ever_used_is_told_of_it(memory: Memory) -> None:
+    """It was answered by nothing: the replacement contains the name, too."""
+    await memory.save("CI runs on Jenkins", layer="project", name="old", scope=ADA)
+    text = "replaced Jenkins by GitHub Actions, builds take 6 minutes"
+    await memory.save(text, layer="project", name="new", scope=ADA, supersede=["old"])
+    answer = await memory.recall("Did we ever use Jenkins?", ADA)
+    assert answer.items[0].item.id == "old"
+
+
 async def test_a_name_that_was_replaced_is_found_behind_what_is_valid(memory: Memory) -> None:
     await memory.save("I live in Bergen", layer="user", name="old", scope=ADA)
     await memory.save("I moved to Oslo", layer="user", name="new", scope=ADA, supersede=["old"])

@@ -47,7 +47,7 @@ _REPLACED: Final = re.compile(
 )
 """What a text names as replaced: it is no name of what is valid now."""
 _ASKS_OF_CHANGE: Final = word_set(
-    "why when leave left move moved drop dropped replace replaced switch switched stop stopped"
+    "leave left move moved drop dropped replace replaced switch switched stop stopped"
 )
 _FOLLOWING: Final = re.compile(r"\bbefore\b(?P<following>[^?.!,;]*)", re.IGNORECASE)
 

@@ -213,7 +213,7 @@ def are_two_matters(
     if new.verb == old.verb:
         return new.verb != "be" and new.preposition != old.preposition
     is_said_otherwise = not new.subject and not _names_more({old.verb}, {*stems(newer)})
-    return not is_change and not is_said_otherwise and _kind(new) != _kind(old)
+    return not is_change and not is_said_otherwise and not _give_one_kind(new, old)
 
 
 def _names_more(subject: Set[str], others: set[str]) -> bool:
@@ -233,11 +233,9 @@ def common_measures(newer: str, older: str) -> frozenset[str]:
     new, old = clause_of(newer), clause_of(older)
     if new is None or old is None:
         return frozenset()
-    unit = _kind(new)
-    is_of_one_kind = new.subject and old.subject and unit and unit == _kind(old)
-    return (new.subject & old.subject) | (
-        new.following & old.following & MEASURES if is_of_one_kind else frozenset()
-    )
+    units = new.following & old.following & MEASURES
+    is_of_one_kind = new.subject and old.subject and _give_one_kind(new, old)
+    return (new.subject & old.subject) | (units if is_of_one_kind else frozenset())
 
 
 def names_no_subject(text: str) -> bool:
@@ -263,10 +261,13 @@ def shared_verb(newer: str, older: str) -> frozenset[str]:
     return frozenset({new.verb})
 
 
-def _kind(clause: Clause) -> str | frozenset[str]:
-    """The kind of value that a clause gives: a day, a number with its unit, or nothing known."""
-    if not _DAYS.isdisjoint(clause.following):
-        return "day"
-    if any(word[0].isdigit() for word in clause.following):
-        return clause.following & MEASURES
-    return clause.following
+def _give_one_kind(new: Clause, old: Clause) -> bool:
+    """Whether two clauses give values of one kind: days, or numbers, unless their units differ."""
+    if new.following == old.following:
+        return True
+    if not _DAYS.isdisjoint(new.following) and not _DAYS.isdisjoint(old.following):
+        return True
+    if not all(any(word[0].isdigit() for word in each.following) for each in (new, old)):
+        return False
+    units, others = new.following & MEASURES, old.following & MEASURES
+    return not units or not others or not units.isdisjoint(others)

@@ -13,7 +13,8 @@
   else ("What are our conventions?"), the newest items of that kind count as listed.
 * **Replacements.** Of two memories about one matter, the one that is valid at the time asked about
   comes first (``updates.py``). A memory that is marked as superseded is shown only if the query
-  asks about the past, or contains a name that was replaced. If the query does not ask for it in
+  asks about the past, or contains a name that was replaced; in the past tense ("Did we ever use
+  Jenkins?") that name makes it an answer. If the query does not ask for it in
   the past tense, the memory valid now is at least as relevant. "Our previous database" is the one
   before the present one, and not the oldest of three. "What did we use before MySQL?" is
   answered by what the memory about MySQL has replaced, and "What did we use in March?" by
@@ -62,7 +63,7 @@ from router.memory.query.listing import (
     asks_when,
     names_no_subject,
 )
-from router.memory.query.past import names_only, stems_after_before
+from router.memory.query.past import is_in_past_tense, names_only, stems_after_before
 from router.memory.query.periods import ReferenceTime
 from router.memory.query.rewrite import in_first_person
 from router.memory.query.time_expressions import planned_times
@@ -267,6 +268,10 @@ class Pool:
             for item in self.items
             if self._is_shown(item)
         }
+        if is_in_past_tense(self.query.text):
+            for content, one in judged.items():
+                if one.relevance < RELEVANCE_FLOOR and self._is_named_as_replaced(one.item):
+                    judged[content] = replace(one, relevance=RELEVANCE_FLOOR)
         leading = self._follow_relations(judged)
         self._follow_replacements(judged)
         successor = stems_after_before(self.query.text)
@@ -470,8 +475,12 @@ class Pool:
         ]
 
     def _is_shown(self, item: MemoryItem) -> bool:
-        if SUPERSEDED_BY not in item.attributes or asks_for_history(self.query):
-            return True
+        is_valid = SUPERSEDED_BY not in item.attributes
+        return is_valid or asks_for_history(self.query) or self._is_named_as_replaced(item)
+
+    def _is_named_as_replaced(self, item: MemoryItem) -> bool:
+        """Whether an item is marked as superseded, and the query contains a name of it that what
+        is valid in its place has not."""
         newest = self._replacement_of(item)
         return newest is not None and names_only(self.query.text, item.content, newest.content)
 
