@@ -171,6 +171,13 @@ async def test_who_asks_whether_something_was_ever_used_is_told_of_it(memory: Me
     assert answer.items[0].item.id == "old"
 
 
+async def test_what_contradicts_the_answer_is_found_in_another_layer(memory: Memory) -> None:
+    await memory.save("Tom likes olives", layer="user", scope=ADA)
+    await memory.save("Tom hates olives", layer="project", scope=ADA)
+    answer = await memory.recall("Does Tom like olives?", ADA)
+    assert len(answer.conflicts) == 1
+
+
 async def test_a_name_that_was_replaced_is_found_behind_what_is_valid(memory: Memory) -> None:
     await memory.save("I live in Bergen", layer="user", name="old", scope=ADA)
     await memory.save("I moved to Oslo", layer="user", name="new", scope=ADA, supersede=["old"])

@@ -4,14 +4,16 @@
 after the merge"), and that they share words with another one does not make them about one matter.
 ``are_two_matters`` finds what sets two statements apart, whatever words they share:
 
-* **Two things.** Each subject is known, and one has a word that the other statement neither has nor
-  has a related word for: "the north gate" and "the south gate", "my bank" and "my bank card". Units
-  and words of measure ("day", "price") make no other thing: "deploys" and "deploy days".
+* **Two things.** The subject of the later one has a word that the earlier one neither has nor has a
+  related word for, or the subjects share no word and the same is true of the earlier one's: "the
+  north gate" and "the south gate", "my bank" and "my bank card". Units and words of measure ("day",
+  "price") make no other thing: "deploys" and "deploy days".
 * **Two things said of one.** The verbs differ, or the prepositions behind one verb ("tests run with
   pytest", "tests run in parallel"). Two values of one kind, such as two days, are of one matter all
   the same ("deploys happen on Mondays", "deploy day is Wednesday").
 
-A subject that is a pronoun ("I", "we") tells little, so for that only the verb is compared.
+"I" and "we" name no thing. So a later statement of these is about another matter if it has no word
+for the subject of the earlier one, and two of these are compared by their verbs.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from functools import lru_cache
 from typing import Final
 
 from router.memory.texts.related_words import related_to
-from router.text import STOPWORDS, stem, stems, word_set
+from router.memory.texts.words import words_of
+from router.text import STOPWORDS, stem, word_set
 
 _KEPT: Final = 4_096
 _CHARACTERS: Final = 200
@@ -80,10 +83,18 @@ _IRREGULAR: Final = word_set(
     "written built kept sold led paid made sent run held set born done shown read given taken "
     "hidden drawn driven known grown split found put cut frozen broken chosen"
 )
+_TAIL: Final = re.compile(
+    r",? (?:because|since|as of|after (?!\d)|due to|thanks to"
+    r"|as (?:the|we|it|our|of)\b|from \S+(?: \S+)? on\b"
+    r"|these days|instead|any ?more)|(?<=\w), (?=\D)|; ",
+    re.IGNORECASE,
+)
+"""Where the reason, or the time from which a value is true, begins behind it."""
 _CHANGES_SOMETHING: Final = frozenset(
     map(stem, word_set("moved changed switched migrated renamed"))
 )
 """Verbs whose object is what a statement is about: "We moved the analytics to another server"."""
+_PAST_FORM: Final = re.compile(r"[a-z]{2,}[a-df-z]ed")
 _SPEAKER: Final = word_set("i we i'm we're i've we've user")
 _OPENING: Final = word_set("the a an our my your his her their this these that those please")
 PREPOSITIONS: Final = word_set(
@@ -107,6 +118,13 @@ def without_opening(text: str) -> str:
     """A statement without words such as "Since October" before it."""
     opening = _OPENS.match(text)
     return text if opening is None else text[opening.end() :]
+
+
+@lru_cache(_KEPT)
+def without_reason(text: str) -> str:
+    """A statement without the reason, or the time since when it is true, that follows its value."""
+    tail = _TAIL.search(text)
+    return text if tail is None else text[: tail.start()]
 
 
 def clause_of(text: str) -> Clause | None:
@@ -147,7 +165,9 @@ def _place_of_verb(words: list[str], written: list[str]) -> int | None:
             (n for n, word in enumerate(words) if n + contains_verb and word not in _BESIDE_VERBS),
             None,
         )
-    if len(words[0]) > len("speed") and words[0].endswith("ed"):  # "Switched to Emacs"
+    if (
+        len(words[0]) >= len("moved") and words[0].endswith("ed") and words[0][-3:] != "eed"
+    ):  # "Switched to Emacs"
         return 0
     first = 1 + (words[0] in _OPENING)
     for n in range(first, min(len(words), _MAX_SUBJECT_WORDS)):
@@ -158,7 +178,9 @@ def _place_of_verb(words: list[str], written: list[str]) -> int | None:
             return None
         if word in PREPOSITIONS or not word.isalpha() or not written[n].islower():
             continue
-        is_followed_by_verb = following in _BE | _HAVE | _AUXILIARIES
+        is_followed_by_verb = (
+            following in _BE | _HAVE | _AUXILIARIES or _PAST_FORM.fullmatch(following) is not None
+        )
         was_plural = words[n - 1].endswith("s") and not words[n - 1].endswith(("'s", "ss"))
         ends_in_s = word.endswith("s") and not word.endswith("ss")
         if word.endswith("ed") or (ends_in_s != was_plural and not is_followed_by_verb):
@@ -199,28 +221,31 @@ def are_two_matters(
     new, old = clause_of(newer), clause_of(older)
     if new is None or old is None:
         return False
+    said = words_of(without_reason(newer)).bag.keys()
     if "new" in new.subject:  # "the new website" may be of another kind, but does the same
         is_change = False
-    elif _names_more(new.subject - persons, {*stems(older)}):
+    elif _names_more(new.subject - persons, words_of(older).bag.keys()):
         return True
     if not new.subject and old.subject:
-        words = {*stems(newer)}
-        return all(_names_more({word}, words) for word in old.subject - persons - MEASURES)
+        return all(_names_more({word}, said) for word in old.subject - persons - MEASURES)
     if new.subject and not old.subject:
         return False
-    if new.subject.isdisjoint(old.subject) and _names_more(old.subject - persons, {*stems(newer)}):
+    if new.subject.isdisjoint(old.subject) and _names_more(
+        old.subject - persons, words_of(newer).bag.keys()
+    ):
         return True
     if new.verb == old.verb:
         return new.verb != "be" and new.preposition != old.preposition
-    is_said_otherwise = not new.subject and not _names_more({old.verb}, {*stems(newer)})
+    is_said_otherwise = not new.subject and not _names_more({old.verb}, said)
     return not is_change and not is_said_otherwise and not _give_one_kind(new, old)
 
 
-def _names_more(subject: Set[str], others: set[str]) -> bool:
+def _names_more(subject: Set[str], others: Set[str]) -> bool:
     """Whether a subject names a thing that the other statement does not."""
     related = related_to(subject)
     return any(
-        word not in others | MEASURES
+        word not in others
+        and word not in MEASURES
         and word != "new"
         and related.get(word, frozenset()).isdisjoint(others)
         for word in subject

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from router.memory.recall.clauses import without_opening
+from router.memory.recall.clauses import without_opening, without_reason
 from router.text import STOPWORDS, stem, word_set
 
 _CACHED_TEXTS: Final = 4_096
@@ -34,13 +34,6 @@ _MAX_LABELLED_WORDS: Final = 2
 """Words of a value behind a label, as in "Opening hours: 9 to 17", if it contains a digit."""
 
 _SENTENCE: Final = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)[.;!?](?=\s|$)|\n")
-_TAIL: Final = re.compile(
-    r",? (?:because|since|as of|after (?!\d)|due to|thanks to"
-    r"|as (?:the|we|it|our|of)\b|from \S+(?: \S+)? on\b"
-    r"|these days|instead|any ?more)|(?<=\w), (?=\D)|; ",
-    re.IGNORECASE,
-)
-"""Where the reason, or the time from which a value is true, begins behind it."""
 _CHANGED_TO: Final = re.compile(
     r" (?:(?:is|are|was|were|has been|have been) )?(?:now )?(?:postponed|moved|rescheduled"
     r"|brought forward|pushed back|delayed|raised|rose|fell|lowered|increased|decreased|reduced"
@@ -218,12 +211,6 @@ def _frame_of(text: str) -> Frame | None:
         return None
     sentence = _CHANGED_TO.sub(" is ", without_opening(sentence))
     return _read(without_reason(sentence)) or _read(sentence)
-
-
-def without_reason(text: str) -> str:
-    """A statement without the reason, or the time since when it is true, that follows its value."""
-    tail = _TAIL.search(text)
-    return text if tail is None else text[: tail.start()]
 
 
 def speaks_of(text: str) -> str | None:

@@ -161,6 +161,10 @@ def test_other_matters_replace_nothing(before: str, after: str) -> None:
     [
         ("I drive a grey Skoda Octavia.", "I sold the Skoda and drive a red Tesla now.", True),
         ("I drive a grey Skoda Octavia.", "I sold my old Skoda.", True),
+        ("I live in Ulm, third floor, no lift", "moved! new flat is in Bonn, Rhine Street", True),
+        ("I work at Siemens as a buyer", "started my new job at Bosch today", True),
+        ("I work full time", "I eat fish again since my doctor told me to", False),
+        ("I play the piano", "I play chess on Tuesdays now", False),
         ("My boyfriend is Tom.", "My sister broke up with Tom.", False),
         ("I have a Canon camera.", "I traded my Canon in for a Sony camera.", True),
         ("I play the violin on Sundays.", "I gave up the violin.", True),
