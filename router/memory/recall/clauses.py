@@ -90,6 +90,8 @@ _TAIL: Final = re.compile(
     re.IGNORECASE,
 )
 """Where the reason, or the time from which a value is true, begins behind it."""
+_REASON: Final = re.compile(r" (?:because|since) (?:[a-z]+ ){2}", re.IGNORECASE)
+"""Where a reason begins that is a clause of its own. Its words are of another matter."""
 _CHANGES_SOMETHING: Final = frozenset(
     map(stem, word_set("moved changed switched migrated renamed"))
 )
@@ -221,7 +223,7 @@ def are_two_matters(
     new, old = clause_of(newer), clause_of(older)
     if new is None or old is None:
         return False
-    said = words_of(without_reason(newer)).bag.keys()
+    said = words_of(_REASON.split(newer, maxsplit=1)[0]).bag.keys()
     if "new" in new.subject:  # "the new website" may be of another kind, but does the same
         is_change = False
     elif _names_more(new.subject - persons, words_of(older).bag.keys()):
