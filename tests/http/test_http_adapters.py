@@ -110,16 +110,13 @@ def test_a_server_that_keeps_failing_is_left_alone_for_a_while(
     server.close()
 
 
-@pytest.mark.parametrize(
-    ("said", "default"),
-    [("lights \ud83d off", ""), ("lights off", float("nan")), ("lights off", {1, 2})],
-)
-def test_what_cannot_be_sent_leaves_every_tool_shown(said: str, default: object) -> None:
+@pytest.mark.parametrize("default", [float("nan"), {1, 2}])
+def test_what_cannot_be_sent_leaves_every_tool_shown(default: object) -> None:
     odd = {"name": "odd", "parameters": {"properties": {"what": {"default": default}}}}
     definitions, events = [*openai_tools(), {"type": "function", "function": odd}], list[Event]()
     with OpenAITools(definitions, limit=3, timeout=60, server="http://127.0.0.1:1") as tools:
         tools.selector.events.subscribe(events.append)
-        assert tools.select([{"role": "user", "content": said}]) == definitions
+        assert tools.select([{"role": "user", "content": "lights off"}]) == definitions
     [event] = events
     assert isinstance(event, Degraded)
     assert "cannot be sent as JSON" in event.reason

@@ -70,9 +70,9 @@ STEPS = {
     "router.memory.contexts.usage_patterns": "da93842f",
     "router.memory.recall.weights": "a2790bea",
     "router.memory.services.outbox": "73790636",
-    "router.memory.stores.sqlite_database": "65187fb2 3f507c65 5894b54b dd8ae8bf",
+    "router.memory.stores.sqlite_database": "65187fb2 3f507c65 5894b54b dd8ae8bf 48d39709",
     "router.retrieval.embedding_file": "c06fba21 529ed8ad",
-    "router.stages.fuzzy_store": "0344f52d ff04952f",
+    "router.stages.fuzzy_store": "0344f52d ff04952f 722fffbd",
 }
 """Digests of the steps of every kind of file. A new step is put behind them, here as there."""
 

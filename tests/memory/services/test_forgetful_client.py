@@ -264,7 +264,7 @@ def test_without_the_extra_mcp_is_refused_with_its_name(monkeypatch: pytest.Monk
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(ConfigurationError, match=r"cascade-router\[mcp\]"):
+    with pytest.raises(ConfigurationError, match=r"pip install '\.\[mcp\]'"):
         connect_service("http://127.0.0.1:8020", protocol="mcp")
 
 
