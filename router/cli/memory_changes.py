@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -269,17 +270,35 @@ def import_memories(
     lines = output.decoded(file.read_bytes(), str(file)).split("\n")
 
     async def take(memory: Memory, owner: Scope) -> dict[str, int]:
-        return {"imported": await memory.import_lines(lines, owner=owner)}
+        stored = 0
+        with output.progress("importing") as show:
+
+            def note(done: int, total: int) -> None:
+                nonlocal stored
+                stored = done
+                show(done, total)
+
+            try:
+                imported = await memory.import_lines(lines, owner=owner, progress=note)
+            except asyncio.CancelledError:
+                kept = output.counted(stored, "memory is", "memories are")
+                output.warn(f"stopped: {kept} stored; import the file again for the rest")
+                raise
+        return {"imported": imported}
 
     return take
 
 
-def _show_forgotten(report: ForgetReport) -> None:
-    typer.echo(
+def _forgotten(report: ForgetReport) -> str:
+    return (
         f"forgot {output.counted(report.items, 'item')} and "
         f"{output.counted(report.files, 'file')}; left: {output.counted(report.left, 'item')}, "
         f"{output.counted(report.vectors, 'vector')}; the database was written anew"
     )
+
+
+def _show_forgotten(report: ForgetReport) -> None:
+    typer.echo(_forgotten(report))
     if report.waiting:
         waiting = output.counted(report.waiting, "file")
         output.warn(f"the memory service has yet to be told of {waiting}: sync")
@@ -292,4 +311,14 @@ def forget_memories(
     """Remove all memories of a user, project or session for good, and show that nothing is left."""
     if not yes:
         raise typer.BadParameter("there is no way back: export first, then say --yes")
-    return lambda memory, owner: memory.forget(owner)
+
+    async def forget(memory: Memory, owner: Scope) -> ForgetReport:
+        forgetting = asyncio.ensure_future(memory.forget(owner))
+        try:
+            return await asyncio.shield(forgetting)
+        except asyncio.CancelledError:
+            output.warn("forgetting goes on: stopped halfway, it would leave texts on the disk")
+            output.warn(_forgotten(await forgetting))
+            raise
+
+    return forget

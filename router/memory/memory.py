@@ -474,11 +474,28 @@ class Memory(OpenedInBlock):
             return await in_thread(lambda: tuple(parts.records.export(parsed_owner)))
 
     async def import_lines(
-        self, lines: Iterable[str], *, owner: Scope | Mapping[str, object] | None = None
+        self,
+        lines: Iterable[str],
+        *,
+        owner: Scope | Mapping[str, object] | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> int:
-        """Store what ``export`` gave, and return how many items; see ``Records.import_lines``."""
-        parsed_owner = Scope.parse(owner)
-        return await self._in_thread(lambda parts: parts.records.import_lines(lines, parsed_owner))
+        """Store what ``export`` gave, and return how many items; see ``Records.importing``.
+
+        Cancelled, it stops after the batch that is being stored, and what is stored stays.
+
+        Args:
+            lines: each the JSON of an item.
+            owner: whose items are accepted; None accepts those of everybody.
+            progress: called in another thread with (stored, total) items after each batch.
+        """
+        told = progress or (lambda stored, total: None)  # noqa: ARG005
+        stored = 0
+        async with self._in_use() as parts:
+            steps = parts.records.importing(lines, Scope.parse(owner), told)
+            while (step := await in_thread(lambda: next(steps, None))) is not None:
+                stored = step
+        return stored
 
     async def forget(self, owner: Scope | Mapping[str, object]) -> ForgetReport:
         """Remove for good all that an owner has in the layers, and the memory files if the owner is

@@ -1,7 +1,7 @@
 """Saving, listing, editing, exporting, importing and forgetting the items of the layers.
 
 Every method takes a scope. ``page`` and ``profile`` show what the scope sees; ``export``,
-``forget`` and ``import_lines`` are about what an owner has (``Scope.owns``).
+``forget`` and ``importing`` are about what an owner has (``Scope.owns``).
 """
 
 from __future__ import annotations
@@ -291,17 +291,28 @@ class Records:
                 del row["score"], row["score_kind"]
                 yield json.dumps(row, ensure_ascii=False)
 
-    def import_lines(self, lines: Iterable[str], owner: Scope) -> int:
-        """Store exported items, in place of those with the same id; returns how many. An empty
-        owner accepts the items of everybody.
+    def importing(
+        self, lines: Iterable[str], owner: Scope, progress: Callable[[int, int], None]
+    ) -> Iterator[int]:
+        """Store exported items, in place of those with the same id. Each step reads some lines or
+        stores some items, and gives the number of items that are stored; who takes no further step
+        keeps these. An empty owner accepts the items of everybody.
 
-        Nothing is stored until all lines have been read. Raises InvalidRequest, which names the
-        line, if one is not an exported item or does not belong to the owner.
+        Nothing is stored until all lines have been read. A step raises InvalidRequest, which names
+        the line, if one is not an exported item or does not belong to the owner. ``progress`` is
+        called with (stored, total) items, within the step that has stored them.
         """
-        items = [_item(line, number, owner) for number, line in enumerate(lines, 1) if line.strip()]
+        items: list[MemoryItem] = []
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                items.append(_item(line, number, owner))
+            if number % _IMPORT_BATCH == 0:
+                yield 0
         for start in range(0, len(items), _IMPORT_BATCH):
-            self._store.save(items[start : start + _IMPORT_BATCH])
-        return len(items)
+            batch = items[start : start + _IMPORT_BATCH]
+            self._store.save(batch)
+            progress(start + len(batch), len(items))
+            yield start + len(batch)
 
     def forget(self, owner: Scope, *, files: int, waiting: int) -> ForgetReport:
         """Remove everything of an owner, and check that nothing is left. ``files`` and ``waiting``

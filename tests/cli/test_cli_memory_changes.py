@@ -240,6 +240,73 @@ def test_ctrl_c_during_an_ingestion_keeps_what_is_stored(
     assert (report["kept"], report["added"]) == (2 * SAVING_BATCH, 2 * SAVING_BATCH)
 
 
+def _interrupted(folder: Path, gate: str, *arguments: object) -> tuple[int, str, str]:
+    """The exit code and the outputs of a memory command that gets Ctrl-C while it waits at a gate:
+    some code that, the first time it calls ``wait_at_gate()``, is about to do its work."""
+    os.mkfifo(folder / "gate")
+    code = (
+        "import sys\n"
+        "def wait_at_gate():\n"
+        f"    open({str(folder / 'gate')!r}, 'w').close()\n"
+        f"    open({str(folder / 'gate')!r}, 'r').close()\n"
+        f"{gate}\n"
+        "from router.cli import main\n"
+        f"sys.argv = {['router', 'memory', *map(str, arguments)]!r}\n"
+        "main()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    (folder / "gate").open("r").close()
+    process.send_signal(signal.SIGINT)
+    (folder / "gate").open("w").close()
+    said, complaints = process.communicate(timeout=120)
+    assert "Traceback" not in complaints
+    return process.returncode, said, complaints
+
+
+def test_ctrl_c_during_an_import_stops_it_and_says_how_many_memories_are_stored(
+    memory: Run, tmp_path: Path
+) -> None:
+    memory("save", "JWT is a signed token", "--layer", "semantic", "--name", "jwt")
+    row = json.loads(memory("export", "--user", "ada").stdout)
+    memory("forget", "--user", "ada", "--yes")
+    lines = (json.dumps({**row, "id": f"jwt{number}"}) for number in range(2_000))
+    (tmp_path / "kept.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    gate = (
+        "from router.memory.stores.memory_store import MemoryStore\n"
+        "save, calls = MemoryStore.save, []\n"
+        "def gated(self, items, **more):\n"
+        "    calls.append(items)\n"
+        "    if len(calls) == 2:\n"
+        "        wait_at_gate()\n"
+        "    return save(self, items, **more)\n"
+        "MemoryStore.save = gated\n"
+    )
+    code, said, complaints = _interrupted(tmp_path, gate, "import", tmp_path / "kept.jsonl")
+    assert (code, said) == (130, "")
+    assert "warning: stopped: 1,000 memories are stored" in complaints
+    assert len(memory("export", "--user", "ada").stdout.splitlines()) == 1_000
+
+
+def test_ctrl_c_while_memories_are_forgotten_says_that_all_of_them_are_gone(
+    memory: Run, tmp_path: Path
+) -> None:
+    memory("save", "JWT is a signed token", "--layer", "semantic")
+    gate = (
+        "from router.memory.stores.sqlite_database import SqliteDatabase\n"
+        "vacuum = SqliteDatabase.vacuum\n"
+        "def gated(self):\n"
+        "    wait_at_gate()\n"
+        "    vacuum(self)\n"
+        "SqliteDatabase.vacuum = gated\n"
+    )
+    code, said, complaints = _interrupted(tmp_path, gate, "forget", "--user", "ada", "--yes")
+    assert (code, said) == (130, "")
+    assert "warning: forgetting goes on" in complaints
+    assert "warning: forgot 1 item and 0 files; left: 0 items, 0 vectors" in complaints
+
+
 def test_the_service_is_told_searched_and_synced(
     memory: Run, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
