@@ -346,6 +346,22 @@ async def test_what_something_depends_on_comes_before_what_that_depends_on(memor
         assert [one.item.id for one in found.items] == ["checkout", "cart"], text
 
 
+async def test_what_something_depends_on_is_found_whatever_its_name_means_elsewhere(
+    memory: Memory,
+) -> None:
+    for entity, text, relation in (
+        ("search", "search service", "depends on -> index"),
+        ("index", "a list of all trips", "runs on -> elastic"),
+        ("web", "front end for riders", "uses -> search"),
+    ):
+        attributes: dict[str, Any] = {"entity": entity, "relations": (relation,)}
+        await memory.save(text, layer="graph", name=entity, scope=ADA, attributes=attributes)
+    found = await memory.recall("What does search depend on?", ADA)
+    assert [one.item.id for one in found.items][:2] == ["search", "index"]
+    found = await memory.recall("What uses search?", ADA)
+    assert [one.item.id for one in found.items] == ["web", "search"]
+
+
 async def save_services(memory: Memory) -> None:
     for entity, text, relations in (
         ("checkout", "checkout is a service", ("depends on -> cart", "depends on -> ledger")),

@@ -8,6 +8,7 @@ Target"``). Entities are compared by the stems of their names, so "auth service"
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from typing import Final
 
 from router.errors import InvalidRequest
@@ -16,7 +17,7 @@ from router.memory.query.cues import QUESTION_WORDS, classes_of
 from router.memory.stores.database import Connection, placeholders
 from router.memory.stores.lexical import index_terms
 from router.memory.stores.spaces import Space, ids_of
-from router.text import STOPWORDS, stem, stems, stems_of, tokens
+from router.text import STOPWORDS, stem, stems, stems_of, tokens, word_set
 
 MAX_RELATIONS: Final = 2
 """Relations that are followed, at most, from an entity that a query names."""
@@ -32,6 +33,15 @@ _DEPENDING: Final = frozenset(
     )
 )
 """Words that ask for what depends on something, in addition to the class ``<relation>``."""
+_NEEDING: Final = frozenset(
+    stems_of(
+        "use uses used using need needs require requires depend depends dependent rely relies "
+        "reliant call calls invoke invokes consume consumes import imports".split()
+    )
+)
+"""Verbs of which who needs is the subject, and what is needed the object."""
+_PURPOSE: Final = word_set("for to of")
+"""Words after which a name is a purpose or an owner: "What do we need for the release?"."""
 MAX_QUERY_WORDS: Final = 200
 MAX_STEP: Final = 500
 """Edges that are followed in one step, at most. An entity with more is related to nearly
@@ -124,6 +134,46 @@ def leads_to_named(item: MemoryItem, question: str) -> bool:
     )
 
 
+class Way(StrEnum):
+    """A direction in which relations are followed: to what something needs, or to what needs it."""
+
+    NEEDED = "needed"
+    NEEDING = "needing"
+
+
+def asked_way(name: str, question: str) -> Way | None:
+    """Which way a question asks to follow the relations of something that it names: to what that
+    needs ("What does Redis depend on?"), or to what needs it ("What uses Redis?"). None if it does
+    not say, or both."""
+    asking = tokens(question)[:MAX_QUERY_WORDS]
+    asked = next((word for word in asking if word in QUESTION_WORDS), None)
+    named, terms = stems(name), stems_of(asking)
+    if asked not in ("what", "which", "who") or not named:
+        return None
+    starts = [n for n in range(len(terms)) if terms[n : n + len(named)] == named]
+    ways = {
+        _way(asking, start, start + len(named), place)
+        for place, term in enumerate(terms)
+        if term in _NEEDING
+        for start in starts
+        if not start <= place < start + len(named)
+    }
+    return ways.pop() if len(ways) == 1 else None
+
+
+def _way(asking: Sequence[str], start: int, end: int, place: int) -> Way | None:
+    """The way for a name from ``start`` to ``end``, and a verb of needing at ``place``."""
+    if end <= place:
+        follows = asking[place + 1 : place + 2]
+        passive = follows == ["by"]
+        unclear = not _PURPOSE.isdisjoint(follows)
+    else:
+        between = asking[place + 1 : start]
+        passive = "by" not in between
+        unclear = not _PURPOSE.isdisjoint(between)
+    return None if unclear else Way.NEEDING if passive else Way.NEEDED
+
+
 def _is_acted_on(verb: str, asking: Sequence[str], start: int, place: int) -> bool:
     """Whether what a question names at ``start`` is what a relation with this verb leads to, if the
     word at ``place`` asks for it; see ``leads_to_named``."""
@@ -183,23 +233,28 @@ def entities_in(db: Connection, spaces: Sequence[Space], text: str) -> set[str]:
     return known
 
 
-def walk(db: Connection, spaces: Sequence[Space], start: set[str]) -> dict[int, int]:
+def walk(db: Connection, spaces: Sequence[Space], start: set[str], text: str) -> dict[int, int]:
     """The rows about entities up to ``MAX_RELATIONS`` relations away from ``start``, with the
-    number of relations; nearest first."""
+    number of relations. Relations are followed the way that the text asks for, else both ways; but
+    never one way and then the other, because what else uses Redis has little to do with the cart
+    that uses it."""
     rows: dict[int, int] = {}
-    seen = set(start)
-    frontier = list(start)
-    for hop in range(MAX_RELATIONS + 1):
-        if not frontier:
-            break
-        reached: set[str] = set()
-        for _, target, row in _edges(db, spaces, "source", frontier):
-            rows.setdefault(row, hop)
-            if target is not None:
-                reached.add(target)
-        reached |= {source for source, _, _ in _edges(db, spaces, "target", frontier)}
-        frontier = sorted(reached - seen)[:MAX_STEP]
-        seen |= reached
+    asked = {name: asked_way(name, text) for name in start}
+    for way in Way:
+        frontier = [name for name in start if asked[name] in (way, None)]
+        seen = set(frontier)
+        for hop in range(MAX_RELATIONS + 1):
+            if not frontier:
+                break
+            stated = _edges(db, spaces, "source", frontier)
+            for _, _, row in stated:
+                rows[row] = min(hop, rows.get(row, hop))
+            if way == Way.NEEDED:
+                reached = {target for _, target, _ in stated if target is not None}
+            else:
+                reached = {source for source, _, _ in _edges(db, spaces, "target", frontier)}
+            frontier = sorted(reached - seen)[:MAX_STEP]
+            seen |= reached
     return rows
 
 

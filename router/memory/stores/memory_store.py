@@ -383,7 +383,8 @@ class MemoryStore:
         k: int,
     ) -> list[MemoryItem]:
         """The items about the entities that a text names, and about those up to ``MAX_RELATIONS``
-        relations away, nearest first; then the items that only words and meaning find.
+        relations away, nearest first; then the items that only words and meaning find. See
+        ``walk`` for the way that relations are followed.
 
         The score of an item that was reached is 1 / (1 + relations), plus its score by words and
         meaning, which is small and decides between equally near ones.
@@ -393,7 +394,7 @@ class MemoryStore:
             spaces = visible_spaces(db, scope, [layer])
             found = self._fused(db, spaces, text, text, k, EVERYTHING)
             named = entities_in(db, spaces, text)
-            for row, hops in walk(db, spaces, named).items():
+            for row, hops in walk(db, spaces, named, text).items():
                 found[row] = found.get(row, 0.0) + 1.0 / (1 + hops)
             return self._load(db, spaces, best_first(found), ScoreKind.FUSED, k)
 

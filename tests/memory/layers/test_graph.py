@@ -9,7 +9,13 @@ from cpu_time import cpu_time_at_most
 from memory.remembered import ask, ids, item
 
 from router.memory.model import BlockingLayer, MemoryItem, Scope
-from router.memory.stores.graph import leads_to_named, states_relation, with_relations
+from router.memory.stores.graph import (
+    Way,
+    asked_way,
+    leads_to_named,
+    states_relation,
+    with_relations,
+)
 from router.memory.stores.memory_store import MemoryStore
 
 EVERYBODY = Scope()
@@ -59,9 +65,51 @@ def test_the_graph_is_walked_two_relations_far_nearer_first(
 def test_relations_are_followed_in_both_directions(
     graph: MemoryStore, layers: Mapping[str, BlockingLayer]
 ) -> None:
-    found = layers["graph"].search(ask("What depends on Redis?"), scope=EVERYBODY, k=3)
+    found = layers["graph"].search(ask("What hangs together with Redis?"), scope=EVERYBODY, k=4)
     assert ids(found)[0] == "redis"
-    assert set(ids(found)[1:]) == {"auth", "disk"}
+    assert set(ids(found)[1:3]) == {"auth", "disk"}
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("What depends on Redis?", ["redis", "auth", "app"]),
+        ("What does Redis depend on?", ["redis", "disk"]),
+        ("What is used by Redis?", ["redis", "disk"]),
+        ("What is Redis used by?", ["redis", "auth", "app"]),
+    ],
+)
+def test_relations_are_followed_the_way_that_a_question_asks_for(
+    graph: MemoryStore, layers: Mapping[str, BlockingLayer], question: str, found: list[str]
+) -> None:
+    assert reached(layers["graph"].search(ask(question), scope=EVERYBODY, k=5)) == found
+
+
+def test_what_uses_the_same_thing_is_not_reached_over_it(
+    graph: MemoryStore, layers: Mapping[str, BlockingLayer]
+) -> None:
+    attributes = {"entity": "Cart", "relations": ("uses -> Redis",)}
+    graph.save([item("cart", "The cart", layer="graph", attributes=attributes)])
+    found = layers["graph"].search(ask("Tell me of the cart"), scope=EVERYBODY, k=5)
+    assert set(reached(found)) == {"cart", "redis", "disk"}
+
+
+@pytest.mark.parametrize(
+    ("question", "way"),
+    [
+        ("What does the redis service need?", Way.NEEDED),
+        ("Which of our services call Redis?", Way.NEEDING),
+        ("What do we need for Redis?", None),
+        ("What is Redis used for?", None),
+        ("What are the users of Redis?", None),
+        ("Who owns Redis?", None),
+        ("Why do we use Redis?", None),
+        ("Redis", None),
+        ("What depends on Kafka?", None),
+    ],
+)
+def test_a_question_says_which_way_relations_are_followed(question: str, way: Way | None) -> None:
+    assert asked_way("Redis", question) is way
 
 
 def test_an_edge_that_is_gone_is_not_followed(
