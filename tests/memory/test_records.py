@@ -149,6 +149,8 @@ async def test_if_the_middle_of_a_chain_is_deleted_its_ends_are_joined(memory: M
         ("What was our first database?", ["a", "b", "c"]),
         ("What was our original database?", ["a", "b", "c"]),
         ("What was our previous database?", ["b", "a", "c"]),
+        ("What were our databases over time?", ["a", "b", "c"]),
+        ("Tell me the history of our database", ["a", "b", "c"]),
         ("Which database did we use before?", ["b", "a", "c"]),
         ("What did we use before CockroachDB?", ["b", "c"]),
         ("What did we use before MySQL?", ["a", "b", "c"]),

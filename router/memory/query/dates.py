@@ -515,20 +515,33 @@ _BARE: Final = (
 )
 """Dates only beside a preposition: otherwise a person's name, a verb, a number."""
 ALL_DATES: Final = (*_DATES, *_BARE, _NTH_DAY)
+_THROUGH: Final = r"\s+(?:to|until|till|through)\s+(?:the\s+)?|\s*[-\u2013]\s*"
 _UNTIL_DAY: Final = r"(?P<until>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
+_DAYS_OF_A_MONTH: Final = (
+    Form(
+        rf"{_DAY}(?:{_THROUGH}){_UNTIL_DAY}\s+(?:of\s+)?(?P<month>{_MONTH})\.?(?:,?\s+{_YEAR})?",
+        _days_of_month,
+    ),
+    Form(
+        rf"(?P<month>{_MONTH})\.?\s+(?:the\s+)?{_DAY}(?:{_THROUGH}){_UNTIL_DAY}(?!:\d)"
+        rf"(?:,?\s+{_YEAR})?",
+        _days_of_month,
+    ),
+)
+"""Two days of one month, and those between them: "Oct 10-20"."""
 _TWO_DAYS: Final = (
     Form(
-        rf"{_DAY}\s*(?:and|to|until|till|/|-)\s*(?:the\s+)?{_UNTIL_DAY}\s+(?:of\s+)?"
+        rf"{_DAY}\s*(?:and|/)\s*(?:the\s+)?{_UNTIL_DAY}\s+(?:of\s+)?"
         rf"(?P<month>{_MONTH})\.?(?:,?\s+{_YEAR})?",
         _days_of_month,
     ),
     Form(
-        rf"(?P<month>{_MONTH})\s+(?:the\s+)?{_DAY}\s+(?:and|to|until|till)\s+(?:the\s+)?"
-        rf"{_UNTIL_DAY}(?:,?\s+{_YEAR})?",
+        rf"(?P<month>{_MONTH})\s+(?:the\s+)?{_DAY}\s+and\s+(?:the\s+)?{_UNTIL_DAY}"
+        rf"(?:,?\s+{_YEAR})?",
         _days_of_month,
     ),
 )
-"""Two days of one month."""
+"""Two days of one month, which a preposition must introduce."""
 _SPANS: Final = (
     Form(rf"(?:last|past)\s+{_COUNT}\s+{_UNIT}", _last_units),
     Form(r"past\s+(?P<unit>hour|day|week|fortnight|month|year)", _last_units),
@@ -615,6 +628,10 @@ _SINGLES: Final = (
         (Form("weekend", lambda _, reference: latest_weekend(reference)),),
     ),
     (_lead(r"(?:between|from|on)\s+(?:the\s+)?"), _TWO_DAYS),
+    (
+        _lead(r"(?:(?:between|from|on|in|during|for|of|over)\s+)?(?:the\s+)?"),
+        _DAYS_OF_A_MONTH,
+    ),
     (_lead(r"over\s+(?:the\s+)?"), (Form(_SEASON, _season),)),
     (_lead(r"(?:at|on|over)\s+"), (Form(_FEAST, _feast),)),
     (_lead(rf"(?:{_PLANNED})for\s+"), (Form(rf"(?P<month>{'|'.join(_MONTHS)})", _month),)),

@@ -15,11 +15,15 @@ from typing import Final
 from router.memory.texts.words import content_terms
 from router.text import STOPWORDS, tokens, word_set
 
+_OVER_TIME: Final = r"over (?:time|the years)"
+_IN_TURN: Final = re.compile(rf"\b(?:history of|{_OVER_TIME})\b", re.IGNORECASE)
+"""Asks for everything that was valid, in turn."""
 _FIRST_OF_ALL: Final = r"original(?:ly)?|at first|(?:was|were)\b.* (?:first|earliest)(?= \w)"
 _FIRST: Final = re.compile(rf"\b(?:{_FIRST_OF_ALL})\b", re.IGNORECASE)
 _PAST: Final = re.compile(
     rf"\b(?:did\b.* use to|previous(?:ly)?|former(?:ly)?|{_FIRST_OF_ALL}|"
-    r"in the past|back then|history of|(?<!how )(?<!years )(?<!year-)old(?! (?:is|are|was|were)\b)|"
+    rf"in the past|back then|history of|{_OVER_TIME}|"
+    r"(?<!how )(?<!years )(?<!year-)old(?! (?:is|are|was|were)\b)|"
     r"(?:did|had|was|were)\b.* before)\b",
     re.IGNORECASE,
 )
@@ -30,7 +34,8 @@ _USED_TO: Final = re.compile(
 )
 """Does not match "is used to store" and "What is Redis used to store?", which name a purpose."""
 _PAST_ADVERBS: Final = re.compile(
-    r"\b(?:used? to|previously|formerly|originally|at first|in the past|back then|before)\b",
+    r"\b(?:used? to|previously|formerly|originally|at first|in the past|back then|before|"
+    rf"{_OVER_TIME})\b",
     re.IGNORECASE,
 )
 _PAST_TENSE: Final = word_set("did had was were ever")
@@ -59,8 +64,10 @@ def asks_for_past(text: str) -> bool:
 
 def asks_for_previous(text: str) -> bool:
     """Whether a query asks for what was valid before the present ("our previous database"), and not
-    for what was first of all, or for what something that it names has replaced."""
-    return asks_for_past(text) and not _FIRST.search(text) and not stems_after_before(text)
+    for what was first of all, for everything in turn, or for what something that it names has
+    replaced."""
+    is_another = _FIRST.search(text) or _IN_TURN.search(text) or stems_after_before(text)
+    return asks_for_past(text) and not is_another
 
 
 def without_past_words(text: str) -> str:

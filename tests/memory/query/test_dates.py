@@ -52,6 +52,11 @@ def period(start: str, end: str) -> Period:
         ("the twenty-third of March", "2024-03-23", "2024-03-24"),
         ("on 2 and 3 April", "2024-04-02", "2024-04-04"),
         ("on 2/3 April", "2024-04-02", "2024-04-04"),
+        ("Apr 10-20", "2024-04-10", "2024-04-21"),
+        ("10-20 April", "2024-04-10", "2024-04-21"),
+        ("April 10 \u2013 20", "2024-04-10", "2024-04-21"),
+        ("April 10th through 20th", "2024-04-10", "2024-04-21"),
+        ("10 to 20 Apr 2023", "2023-04-10", "2023-04-21"),
         ("on 28.03.2024", "2024-03-28", "2024-03-29"),
         ("on 03/28/2024", "2024-03-28", "2024-03-29"),
         ("on 28/3/2024", "2024-03-28", "2024-03-29"),
@@ -130,6 +135,7 @@ def test_who_looks_ahead_means_the_coming_one(text: str, start: str, end: str) -
         "in week 60",
         "in week 53 of 2023",
         "half a cake ago",
+        "on 10/20",
     ],
 )
 def test_what_only_looks_like_a_date_is_none(text: str) -> None:

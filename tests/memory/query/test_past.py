@@ -30,6 +30,8 @@ from router.memory.query.past import (
             "What is the name of the firm where I work?",
         ),
         ("Who is ill? Ada used to be.", "Who is ill? Ada be."),
+        ("What were our editors over time?", "What were our editors ?"),
+        ("How did our prices change over the years?", "How did our prices change ?"),
     ],
 )
 def test_words_of_the_past_ask_for_it_and_adverbs_are_no_part_of_the_subject(
