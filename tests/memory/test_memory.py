@@ -346,6 +346,24 @@ async def test_what_something_depends_on_comes_before_what_that_depends_on(memor
         assert [one.item.id for one in found.items] == ["checkout", "cart"], text
 
 
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("I'm based in Lyon", "Where do I live?"),
+        ("I can't eat gluten", "dietary restrictions"),
+        ("the vet said half a tablet of Metacam every morning", "What did the vet say?"),
+        ("scared of spiders", "What am I afraid of?"),
+        ("granny is in Graz", "Where is my grandmother?"),
+    ],
+)
+async def test_everyday_matters_are_found_in_other_words(
+    memory: Memory, text: str, question: str
+) -> None:
+    await memory.save(text, layer="user", scope={"user": "ada"})
+    found = await memory.recall(question, ADA)
+    assert [one.item.content for one in found.items] == [text]
+
+
 async def test_what_something_depends_on_is_found_whatever_its_name_means_elsewhere(
     memory: Memory,
 ) -> None:

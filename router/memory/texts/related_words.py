@@ -2,7 +2,8 @@
 
 People ask for what they saved in other words than they saved it in, and the bundled encoder knows
 too little of such pairs. ``related_words.txt`` is a small English thesaurus of the matters that
-people tell an assistant about themselves and their work. Each line is one group:
+people tell an assistant about themselves and their work, and has the irregular verbs whose past has
+another stem. Each line is one group:
 
 * the words before the colon mean the same or belong together: each stands for all others;
 * a word behind the colon is one of several kinds. "pet: cat dog" says that who asks for a pet may

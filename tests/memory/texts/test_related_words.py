@@ -21,3 +21,8 @@ def test_two_kinds_of_one_thing_do_not_stand_for_each_other() -> None:
 def test_a_word_of_no_group_has_none_and_none_is_related_to_itself() -> None:
     assert related_to(["zanzibar"]) == {}
     assert all(word not in others for word, others in related_to([stem("eat")]).items())
+
+
+def test_an_irregular_past_stands_for_its_verb() -> None:
+    assert stem("said") in related_to([stem("say")])[stem("say")]
+    assert stem("say") in related_to([stem("said")])[stem("said")]
