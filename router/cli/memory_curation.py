@@ -25,6 +25,12 @@ Ids: TypeAlias = Annotated[
 ]
 
 
+def _told(proposal: Proposal) -> list[str]:
+    """The evidence of a proposal; before a quote the role of who said it."""
+    who = f"{proposal.speaker}: " if proposal.speaker else ""
+    return [f"{who}{text}" for text in proposal.evidence]
+
+
 def _show(proposals: Iterable[Proposal]) -> None:
     if not proposals:
         typer.echo("nothing is proposed", err=True)
@@ -32,12 +38,12 @@ def _show(proposals: Iterable[Proposal]) -> None:
     rows = (
         (
             each.id,
-            each.kind,
+            f"{each.kind}, replaces {', '.join(each.replaces)}" if each.replaces else each.kind,
             each.layer,
             ", ".join(f"{part} {name}" for part, name in each.scope.to_dict().items())
             or "everybody",
             each.content,
-            " | ".join([*each.evidence, each.reason]),
+            " | ".join([*_told(each), each.reason]),
         )
         for each in proposals
     )

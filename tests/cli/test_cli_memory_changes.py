@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from cli.results import Run, ids, parsed, save, write_file
+from scripted_model import Scripted, memories
 from servers.forgetful_server import ForgetfulServer
 
 from router.memory.contexts.documents import SAVING_BATCH
@@ -146,6 +147,22 @@ def test_consolidating_again_says_that_proposals_wait(run: Run) -> None:
     again = run("memory", "consolidate")
     assert "nothing is proposed" in again.stderr
     assert "waiting to be accepted or rejected: 1" in again.stderr
+
+
+def test_a_proposal_shows_what_it_replaces_and_who_said_what_is_quoted(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    model = Scripted([memories((1, "I moved to Bremen", "user", "The user moved to Bremen."))])
+    monkeypatch.delenv("ROUTER_MEMORY__PROJECT")
+    monkeypatch.setattr("router.stages.llm.models_from_settings", lambda _: [model])
+    home = ("--layer", "user", "--name", "home", "--created", "2026-01-02")
+    run("memory", "save", "The user lives in Ghent", *home)
+    (tmp_path / "talk.txt").write_text("I moved to Bremen last week")
+    run("memory", "extract", tmp_path / "talk.txt")
+    shown = run("memory", "proposals").stdout
+    assert "add, replaces home" in shown
+    assert "user: I moved to Bremen" in shown
 
 
 def test_an_edit_that_names_no_change_is_refused(run: Run) -> None:

@@ -3,13 +3,16 @@ them.
 
 Unchecked extraction would spoil the memories, because models invent things, and a conversation may
 contain texts of strangers. So each proposal needs a quote that stands in the conversation word for
-word; it must not contain a number that is not in the quote; and it must share words with the quote.
-What is stored already, or waits already, is not proposed again. Extraction never runs by itself.
+word; it must not contain a number that is not in the quote; it must share words with the quote, and
+each of its clauses with what was said up to there; and a question that nobody affirmed proves
+nothing. What is stored already, or waits already, is not proposed again. Extraction never runs by
+itself.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -35,8 +38,11 @@ from router.memory.recall.updates import replaces
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
 from router.memory.texts.contents import readable
+from router.memory.texts.related_words import related_to
+from router.memory.texts.words import content_words
 from router.plain_json import first_fault
 from router.request import Turn, check_text
+from router.text import STOPWORDS, stem, word_set
 
 LAYERS: Final = ("user", "project", "semantic", "procedural", "prospective", "episodic")
 """Layers that memories are extracted to."""
@@ -47,7 +53,29 @@ MAX_ITEM_CHARACTERS: Final = 500
 MIN_QUOTE_CHARACTERS: Final = 8
 """Shorter quotes prove nothing, because they stand in any text."""
 MIN_SUPPORT: Final = 0.4
-"""The share of a memory's content words that must be in its quote."""
+"""The share of a memory's content words that must be in its quote, and of those of each of its
+clauses that must be in the conversation up to there, or have a related word in it."""
+_CLAUSE_BORDER: Final = re.compile(
+    r"[,;:.!?](?=\s)|\b(?:and|but|because|so|while|although|who|which|where)\b", re.IGNORECASE
+)
+_OPENING: Final = r"\W*(?:(?:and|but|so|or|ok|okay|well|then|also|hey|hi)\b\W*)*"
+_QUESTION: Final = re.compile(
+    rf"{_OPENING}(?:what|which|who|whom|whose|when|where|why|how|is|are|am|was|were|isn't|aren't"
+    r"|do|does|did|don't|doesn't|didn't|has|have|had|haven't|shall|should|may|might)\b"
+    r"(?! (?:you|I) (?:know|remember|mention|tell|say)\b)",
+    re.IGNORECASE,
+)
+"""What begins a question that tells nothing: unlike "Could you answer in German?" and "Did I
+mention that I live in Oslo?"."""
+_SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)")
+_BEFORE_CLAUSE: Final = re.compile(r"[,.!?;:](?=\s)")
+_AFFIRMED: Final = re.compile(
+    rf"{_OPENING}(?:yes|yep|yeah|yup|sure|correct|right|exactly|indeed|agreed|absolutely|definitely"
+    r"|that's right|of course|please do|sounds good|let's do that)\b",
+    re.IGNORECASE,
+)
+_SPEAKERS: Final = frozenset(map(stem, word_set("user assistant")))
+"""Stems of words for those who speak, who seldom name themselves."""
 _COMPARED: Final = 10
 
 _SYSTEM: Final = f"""\
@@ -176,8 +204,12 @@ async def extract(
                 refused.append(f"known already: {made.content}")
                 continue
             item = MemoryItem(made.id, made.layer, made.content, now, scope=made.scope)
-            older = tuple(old.id for old in near if replaces(item, old))
-            proposals[made.id] = replace(made, replaces=older)
+            older = [old for old in near if replaces(item, old)]
+            if older:
+                told = "; ".join(old.content for old in older)
+                reason = f"{made.reason} It would replace: {told}"
+                made = replace(made, replaces=tuple(old.id for old in older), reason=reason)
+            proposals[made.id] = made
     return Extracted(tuple(proposals.values()), tuple(refused))
 
 
@@ -215,6 +247,12 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
     terms = terms_of(content)
     if len(terms & terms_of(quote)) < MIN_SUPPORT * len(terms):
         raise ValueError(f"its quote does not support it: {content}")
+    said = {term for n, one in turns.items() if n <= entry.turn for term in terms_of(one.text)}
+    if invented := _unsupported_clause(content, said):
+        raise ValueError(f"nobody says {invented!r}: {content}")
+    answer = turns.get(entry.turn + 1)
+    if _only_asks(quote, turn) and not (answer and _AFFIRMED.match(answer.text)):
+        raise ValueError(f"its quote only asks: {content}")
     owner = Scope(scope.user, scope.project)
     if needed is not None:  # what is true of a user or of a project is true of them everywhere
         owner = Scope(**{needed: getattr(scope, needed)})
@@ -226,6 +264,7 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
         evidence=(readable(quote),),
         reason="It was said in the conversation.",
         source=f"conversation:{source} turn {entry.turn}",
+        speaker=turn.role,
         type="task" if layer == "prospective" else "note",
     )
 
@@ -233,6 +272,32 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
 def _stands_in(quote: str, text: str) -> bool:
     words = " ".join(quote.split())
     return len(words) >= MIN_QUOTE_CHARACTERS and words in " ".join(text.split())
+
+
+def _unsupported_clause(content: str, said: set[str]) -> str:
+    """The first clause of a memory that the conversation does not support; empty if there is none.
+    Without this a clause could be added to what a long quote supports."""
+    for clause in _CLAUSE_BORDER.split(content):
+        words = (word for word in content_words(clause) if word not in STOPWORDS)
+        terms = {stem(word) for word in words} - _SPEAKERS
+        related = related_to(terms)
+        supported = {t for t in terms if t in said or not said.isdisjoint(related.get(t, ()))}
+        if len(supported) < MIN_SUPPORT * len(terms):
+            return clause.strip(" .!?")
+    return ""
+
+
+def _only_asks(quote: str, turn: Turn) -> bool:
+    """Whether a quote is a question, or a part of one. Of a user the clause that it begins in must
+    begin as a question: "I live in Oslo, where can I ski?" tells where somebody lives. Of others
+    the sentence is enough: "Deploys are on Tuesday, right?"."""
+    quote, text = " ".join(quote.split()), " ".join(turn.text.split())
+    start = text.index(quote)
+    rest = _SENTENCE_END.search(text, start + len(quote.rstrip("?.! ")))
+    if rest is None or rest[0] != "?":
+        return False
+    clause = _BEFORE_CLAUSE.split(text[:start])[-1] + quote
+    return turn.role != "user" or _QUESTION.match(clause) is not None
 
 
 def _say_the_same(one: str, other: str) -> bool:

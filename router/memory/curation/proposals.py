@@ -55,6 +55,7 @@ class Proposal(PlainJson):
         reason: why, in a sentence.
         source: where the evidence is from, such as ``conversation:standup turn 3``.
         type: the type of the new memory.
+        speaker: the role of who said what is quoted, such as ``user``; empty if nothing is.
     """
 
     kind: ChangeKind
@@ -67,6 +68,7 @@ class Proposal(PlainJson):
     reason: str = ""
     source: str = ""
     type: str = "note"
+    speaker: str = ""
 
     @property
     def id(self) -> str:
@@ -83,7 +85,8 @@ class Proposal(PlainJson):
 
     def to_item(self, created: datetime) -> MemoryItem:
         """The form in which it is stored."""
-        attributes = {name: getattr(self, name) for name in _ATTRIBUTES} | {"becomes": self.type}
+        attributes = {name: getattr(self, name) for name in _ATTRIBUTES}
+        attributes |= {"becomes": self.type, "speaker": self.speaker}
         return MemoryItem(
             self.id,
             PROPOSALS,
@@ -103,6 +106,7 @@ class Proposal(PlainJson):
             scope=item.scope,
             content=item.content,
             type=attributes["becomes"],
+            speaker=attributes.get("speaker", ""),  # an earlier version did not store it
             **{name: attributes[name] for name in _ATTRIBUTES},
         )
 

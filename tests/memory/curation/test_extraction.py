@@ -62,6 +62,90 @@ async def test_what_the_conversation_does_not_say_is_refused(
     assert why in found.refused[0]
 
 
+def _talk(*turns: tuple[str, str]) -> str:
+    return "\n".join(json.dumps({"role": role, "content": said}) for role, said in turns)
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [("assistant", "Are deploys on Tuesday?")],
+        [("assistant", "Are deploys on Tuesday?"), ("user", "No, never.")],
+        [("user", "And are deploys on Tuesday?")],
+    ],
+)
+async def test_what_is_only_asked_is_no_fact(
+    asking: Memory, model: Scripted, turns: list[tuple[str, str]]
+) -> None:
+    model.answers = [memories((1, "deploys on Tuesday", "project", "Deploys are on Tuesday."))]
+    found = await asking.extract(_talk(*turns), scope=ADA)
+    assert found.proposals == ()
+    assert found.refused == ("its quote only asks: Deploys are on Tuesday.",)
+
+
+@pytest.mark.parametrize(
+    ("turns", "quote", "content"),
+    [
+        (
+            [("assistant", "Are deploys on Tuesday?"), ("user", "Yes, always.")],
+            "Are deploys on Tuesday?",
+            "Deploys are on Tuesday.",
+        ),
+        ([("user", "I live in Oslo, where can I ski?")], "I live in Oslo", "The user is in Oslo."),
+        (
+            [("user", "Could you always answer in German?")],
+            "Could you always answer in German?",
+            "Answer the user in German.",
+        ),
+        (
+            [("user", "Did I mention that my sister is a vet?")],
+            "my sister is a vet",
+            "The user's sister is a vet.",
+        ),
+    ],
+)
+async def test_what_a_question_also_tells_is_proposed(
+    asking: Memory, model: Scripted, turns: list[tuple[str, str]], quote: str, content: str
+) -> None:
+    model.answers = [memories((1, quote, "user", content))]
+    found = await asking.extract(_talk(*turns), scope=ADA)
+    assert [(one.content, one.speaker) for one in found.proposals] == [(content, turns[0][0])]
+
+
+async def test_a_clause_that_nobody_said_is_refused_whatever_the_others_say(
+    asking: Memory, model: Scripted
+) -> None:
+    talk = _talk(("user", "The limit is ours."), ("user", "The max upload is 25 MB, Petra says."))
+    quote = "The max upload is 25 MB"
+    model.answers = [
+        memories(
+            (2, quote, "project", "The maximum upload size is 25 MB and users hate it."),
+            (2, quote, "project", "The maximum upload is 25 MB, which Petra told us."),
+        )
+    ]
+    found = await asking.extract(talk, scope=ADA)
+    assert [one.content for one in found.proposals] == [
+        "The maximum upload is 25 MB, which Petra told us."
+    ]
+    assert found.refused == (
+        "nobody says 'users hate it': The maximum upload size is 25 MB and users hate it.",
+    )
+
+
+async def test_a_proposal_says_what_it_replaces(asking: Memory, model: Scripted) -> None:
+    await asking.save(
+        "The user lives in Ghent",
+        layer="user",
+        name="home",
+        scope={"user": "ada"},
+        created="2026-01-02",
+    )
+    model.answers = [memories((1, "I moved to Bremen", "user", "The user moved to Bremen."))]
+    [made] = (await asking.extract("I moved to Bremen last week", scope=ADA)).proposals
+    assert made.replaces == ("home",)
+    assert made.reason.endswith("It would replace: The user lives in Ghent")
+
+
 async def test_what_is_known_already_is_not_proposed_again(asking: Memory, model: Scripted) -> None:
     await asking.save("The user is allergic to peanuts!", layer="user", scope={"user": "ada"})
     model.answers = [memories(PEANUTS), memories(PEANUTS)]
