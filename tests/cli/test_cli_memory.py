@@ -42,7 +42,7 @@ def test_an_empty_list_says_what_may_have_hidden_it(memory: Run) -> None:
 def test_nothing_relevant_is_said_and_is_no_error(memory: Run) -> None:
     shown = memory("recall", "What is JWT?", "--limit", "1").stdout
     assert "confidence 0.00" in shown
-    assert "Nothing relevant is stored" in " ".join(shown.split())
+    assert "Nothing relevant was found" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("command", ["recall", "search", "context", "classify"])

@@ -169,7 +169,7 @@ async def test_nothing_relevant_is_said_in_words(client: Peer) -> None:
     assert not result.is_error
     assert result.structured_content is not None
     assert (result.structured_content["items"], result.structured_content["confidence"]) == ([], 0)
-    assert text_of(result).startswith("Nothing relevant is stored")
+    assert text_of(result).startswith("Nothing relevant was found")
 
 
 async def test_a_memory_file_is_written_recalled_and_used_in_a_context(

@@ -620,7 +620,7 @@ async def test_an_answer_with_nothing_relevant_is_empty_and_says_so(memory: Memo
     found = await memory.recall("How do I deploy to staging?", ADA)
     assert (found.items, found.confidence) == ((), 0.0)
     assert found.is_complete
-    assert found.reasoning[-1].startswith("Nothing relevant is stored")
+    assert found.reasoning[-1].startswith("Nothing relevant was found: ")
 
 
 @pytest.mark.parametrize(
@@ -643,7 +643,7 @@ async def test_a_recall_that_nothing_answers_has_looked_into_every_layer(memory:
     found = await memory.recall("Thanks, that is all!", ADA)
     assert (found.items, found.confidence) == ((), 0.0)
     assert {report.layer for report in found.layers} == {*WRITABLE}
-    assert found.reasoning[-1].startswith("Nothing relevant is stored")
+    assert found.reasoning[-1].startswith("Nothing relevant was found: ")
 
 
 async def test_an_answer_can_come_without_its_explanations(memory: Memory) -> None:

@@ -7,8 +7,9 @@ read only while the confidence of the answer is too low (the cascade).
   calls ``recall`` wants memory to be read. If it would read none, and for bare keywords, all layers
   but ``meta`` are read at once.
 * Each step of the cascade reads the next ``LAYERS_A_STEP`` secondary layers. The last step that is
-  allowed reads every layer that is left but ``meta``. So "Nothing relevant is stored" is said only
-  after all of them were read.
+  allowed reads every layer that is left but ``meta``. Where not all of them were read, an empty
+  answer says so. It never says that nothing is stored, because what is stored in other words may
+  be missed.
 * If the best item is in one of the ``FACT_LAYERS``, the others of these are read in any case, but
   only for items that have replaced one of those found, or that one of these has replaced.
 * Reading takes at most the router's deadline for each step. The first time it also waits for a
@@ -338,11 +339,11 @@ def _reasons(
             f"the {best} given."
         )
         return
-    unfit = f"none of {found} items found fits"
+    unfit = f"none of {found} items fits"
     if found <= 1:
-        unfit = "the one item found does not fit" if found else "nothing was found"
-    where = "is stored" if all_read else "was found in the layers that were read"
-    yield f"Nothing relevant {where}: {unfit}."
+        unfit = "the one item does not fit" if found else "the layers gave no item"
+    where = "" if all_read else " in the layers that were read"
+    yield f"Nothing relevant was found{where}: {unfit}."
 
 
 def missing_layers(reports: Iterable[LayerReport]) -> tuple[str, ...]:

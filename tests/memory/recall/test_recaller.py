@@ -203,12 +203,12 @@ async def test_the_default_threshold_can_fire_and_can_not_fire(relevance: Releva
         assert turns(await recall.answer(AUTH)) == [("graph",)]
 
 
-async def test_nothing_relevant_stored_is_an_empty_answer_that_says_so() -> None:
+async def test_if_nothing_relevant_is_found_the_answer_is_empty_and_says_so() -> None:
     layers = [LoopLayer(name, f"0.05 {name}") for name in ["session", *FURTHER]]
     async with recalling(*layers) as recall:
         result = await recall.answer(AUTH)
     assert (result.items, result.confidence) == ((), 0.0)
-    assert result.reasoning[-1] == "Nothing relevant is stored: none of 6 items found fits."
+    assert result.reasoning[-1] == "Nothing relevant was found: none of 6 items fits."
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ async def test_where_layers_were_not_read_nothing_is_said_of_what_they_store(
     async with recalling(*layers) as recall:
         result = await recall.answer(AUTH, **only)
     assert result.reasoning[-1] == (
-        "Nothing relevant was found in the layers that were read: the one item found does not fit."
+        "Nothing relevant was found in the layers that were read: the one item does not fit."
     )
 
 
