@@ -373,15 +373,20 @@ class Memory(OpenedInBlock):
         """
         async with self._in_use() as parts:
             if layer is None:
-                for_layers_only = (
-                    scope,
-                    created,
-                    attributes or None,
-                    provenance or supersede or questions or None,
-                )
-                if (for_layers_only, type, usefulness) != ((None,) * 4, "note", 0.5):
+                for_layers_only = {
+                    "the scope (user, project, session)": scope is not None,
+                    "type": type != "note",
+                    "created": created is not None,
+                    "usefulness": usefulness != 0.5,
+                    "provenance": bool(provenance),
+                    "attributes": bool(attributes),
+                    "supersede": bool(supersede),
+                    "questions": bool(questions),
+                }
+                if any(for_layers_only.values()):
+                    named = ", ".join(what for what, given in for_layers_only.items() if given)
                     raise InvalidRequest(
-                        "save: a memory file has content, name and tags; name a layer for the rest"
+                        f"save: a memory file has content, name and tags; name a layer for {named}"
                     )
                 return await parts.unified.save(content, name=name, tags=tags)
             zone = self._zone(None)

@@ -764,6 +764,20 @@ async def test_a_file_is_saved_searched_and_deleted_by_its_name(memory: Memory) 
         await memory.get("ops/deploy")
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"scope": ADA}, r"the scope \(user, project, session\)"),
+        ({"type": "fact", "questions": ["How?"]}, "type, questions"),
+    ],
+)
+async def test_what_a_file_cannot_have_is_refused_by_its_name(
+    memory: Memory, given: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=f"name a layer for {named}$"):
+        await memory.save("Deploy with make release", name="ops/deploy", **given)
+
+
 async def test_a_protected_file_is_not_written(opened: Opened) -> None:
     async with opened(read_only_patterns=["adr/.*"]) as memory:
         with pytest.raises(ReadOnlyMemory):
