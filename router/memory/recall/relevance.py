@@ -7,7 +7,8 @@ logistic function of five signals:
 
 * coverage: the share of the query's content words that the text contains, by stems;
 * related words: the share of the query's words of which the text contains only a related one
-  (``texts/related_words.py``);
+  (``texts/related_words.py``). A word that the query has, too, does not count as one: that somebody
+  is allergic to penicillin says nothing of nuts;
 * missing names: the share of the query's names, numbers and identifiers that the text does not
   contain. They decide whom or what an answer is about: what is known about E17 says nothing about
   E99;
@@ -248,9 +249,7 @@ class _QueryWords:
             return 0.0
         stored = text.bag.keys()
         related = [
-            word
-            for word, others in self.related.items()
-            if word not in stored and not others.isdisjoint(stored)
+            word for word in self.related if word not in stored and not self._is_missing(word, text)
         ]
         found = COVERAGE * len(self.terms & stored) + RELATED * len(related)
         missing = len(self.names - stored) / max(len(self.names), 1)
@@ -263,9 +262,14 @@ class _QueryWords:
         others = {
             word
             for word, qualifier in self.qualified
-            if word in stored and stored.isdisjoint({qualifier, *self.related.get(qualifier, ())})
+            if word in stored and self._is_missing(qualifier, words)
         }
         return bool(others) and any(word in others for word, _ in qualified_in(text))
+
+    def _is_missing(self, word: str, text: TextWords) -> bool:
+        """Whether a text has neither a word nor a related one that the query does not have, too."""
+        related = self.related.get(word, frozenset()) - self.terms
+        return text.bag.keys().isdisjoint({word, *related})
 
 
 def names_in(query: str) -> frozenset[str]:

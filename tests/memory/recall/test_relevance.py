@@ -119,6 +119,16 @@ def test_what_only_one_of_them_qualifies_or_both_alike_may_be_one_thing(
     assert probabilities(relevance, query, [text])[0] > 0.5
 
 
+def test_a_word_for_all_kinds_that_query_and_text_share_stands_for_no_kind_as_well(
+    relevance: Relevance,
+) -> None:
+    other, same = (
+        probabilities(relevance, "Am I allergic to nuts?", [f"allergic to {kind}"])[0]
+        for kind in ("penicillin", "nuts")
+    )
+    assert other < 0.9 < 0.97 < same
+
+
 def test_minilm_is_surer_of_an_answer_that_shares_no_word_with_the_question(
     relevance: Relevance, relevance_of_minilm: Relevance
 ) -> None:
