@@ -630,6 +630,7 @@ async def test_an_answer_with_nothing_relevant_is_empty_and_says_so(memory: Memo
         ("What is our staging database?", "Our production database is Postgres"),
         ("What is my private email?", "My work email is ada@x.org"),
         ("When is my dentist appointment?", "My doctor appointment is on Friday"),
+        ("What is my husband's name?", "my wife is called Claire"),
     ],
 )
 async def test_a_neighbour_of_what_is_asked_for_is_no_sure_answer(

@@ -13,8 +13,8 @@ logistic function of five signals:
   contain. They decide whom or what an answer is about: what is known about E17 says nothing about
   E99;
 * another qualifier: whether query and text say differently which of several things they mean, as
-  "guest wifi" and "home wifi" do. In saved questions it is not looked for, because that lost right
-  answers;
+  "guest wifi" and "home wifi" do, or name two kinds of one thing, as "husband" and "wife" do. In
+  saved questions it is not looked for, because that lost right answers;
 * cosine: the similarity of meaning, by the encoder. If a text has several sentences and contains a
   word of the query, the sentence that contains most of the words is compared, too, and the better
   cosine counts, because the other sentences of a note do not make it less relevant. A long text is
@@ -59,7 +59,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 
 from router.memory.query.rewrite import in_first_person
 from router.memory.texts.chunking import CHUNK_CHARACTERS, SENTENCE_BORDER, sections
-from router.memory.texts.related_words import related_to
+from router.memory.texts.related_words import other_kinds, related_to
 from router.memory.texts.text_vectors import TextVectors
 from router.memory.texts.words import TextWords, content_words, qualified_in, words_of
 from router.numeric import logistic
@@ -232,12 +232,19 @@ class _QueryWords:
     names: frozenset[str]
     related: dict[str, frozenset[str]]
     qualified: set[tuple[str, str]]
+    other_kinds: dict[str, frozenset[str]]
 
     @classmethod
     def of(cls, query: str) -> Self:
         words = content_words(query)
         terms = frozenset(map(stem, words))
-        return cls(terms, names_in(query) & terms, related_to(terms), qualified_in(query))
+        return cls(
+            terms,
+            names_in(query) & terms,
+            related_to(terms),
+            qualified_in(query),
+            other_kinds(terms),
+        )
 
     def coverage(self, text: TextWords) -> float:
         """The share of the words that the text contains; 0 if there are no words."""
@@ -257,8 +264,15 @@ class _QueryWords:
 
     def means_another(self, text: str, words: TextWords) -> bool:
         """Whether a text has another word where the query says which one is meant, such as "the
-        home wifi" for "the guest wifi", and nowhere that of the query or a related one."""
+        home wifi" for "the guest wifi", or another kind of what the query asks for, such as "my
+        wife" for "my husband"; and nowhere that of the query or a related one. A kind that the
+        query names as well says nothing."""
         stored = words.bag.keys()
+        if any(
+            self._is_missing(word, words) and not (kinds - self.terms).isdisjoint(stored)
+            for word, kinds in self.other_kinds.items()
+        ):
+            return True
         others = {
             word
             for word, qualifier in self.qualified

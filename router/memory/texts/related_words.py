@@ -17,15 +17,31 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from router.text import stem
+from router.text import stem, stems
 
 _GROUPS: Final = Path(__file__).with_name("related_words.txt")
+_UNITS: Final = frozenset(
+    stems(
+        "milliseconds ms seconds minutes hours days weeks months years cm metres meters inches "
+        "pixels px mb kb gb megabytes kilograms kg kilo kilos grams tons pounds cents euro euros "
+        "dollars percent daily weekly monthly hourly nightly"
+    )
+)
+"""Stems of units, in which one amount may be told one way or the other."""
 
 
-def _read(path: Path) -> Mapping[str, frozenset[str]]:
+class _Thesaurus(NamedTuple):
+    """By stem the stems that may stand for it, and the other kinds of what it is a kind of."""
+
+    related: Mapping[str, frozenset[str]]
+    other_kinds: Mapping[str, frozenset[str]]
+
+
+def _read(path: Path) -> _Thesaurus:
     related: defaultdict[str, set[str]] = defaultdict(set)
+    others: defaultdict[str, set[str]] = defaultdict(set)
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
@@ -34,12 +50,27 @@ def _read(path: Path) -> Mapping[str, frozenset[str]]:
             related[word] |= (alike | kinds) - {word}
         for word in kinds:
             related[word] |= alike - {word}
-    return {word: frozenset(others) for word, others in related.items()}
+        for word in kinds - _UNITS:
+            others[word] |= kinds - {word} - _UNITS
+    return _Thesaurus(
+        {word: frozenset(some) for word, some in related.items()},
+        {
+            word: frozenset(some - related[word])
+            for word, some in others.items()
+            if some - related[word]
+        },
+    )
 
 
-_RELATED: Final = _read(_GROUPS)
+_THESAURUS: Final = _read(_GROUPS)
 
 
-def related_to(stems: Iterable[str]) -> dict[str, frozenset[str]]:
+def related_to(words: Iterable[str]) -> dict[str, frozenset[str]]:
     """For each stem that stands in a group, the stems that may stand for it."""
-    return {word: _RELATED[word] for word in stems if word in _RELATED}
+    return {word: _THESAURUS.related[word] for word in words if word in _THESAURUS.related}
+
+
+def other_kinds(words: Iterable[str]) -> dict[str, frozenset[str]]:
+    """For each stem that is a kind of something, the other kinds of that which do not stand for it:
+    for "wife" among others "husband". Units are left out."""
+    return {word: _THESAURUS.other_kinds[word] for word in words if word in _THESAURUS.other_kinds}

@@ -119,6 +119,23 @@ def test_what_only_one_of_them_qualifies_or_both_alike_may_be_one_thing(
     assert probabilities(relevance, query, [text])[0] > 0.5
 
 
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("Who is my wife?", "my wife is called Claire"),
+        ("Who is my spouse?", "my wife is called Claire"),
+        ("Who is my wife?", "my partner is called Claire"),
+        ("Am I vegetarian?", "I am vegetarian and allergic to nuts"),
+        ("Did we move from Postgres to MySQL?", "We did move to MySQL"),
+    ],
+)
+def test_a_kind_is_meant_by_its_own_word_and_by_the_word_for_all_kinds(
+    monkeypatch: pytest.MonkeyPatch, relevance: Relevance, query: str, text: str
+) -> None:
+    monkeypatch.setattr(relevance_module, "OTHERWISE_QUALIFIED", -99.0)
+    assert probabilities(relevance, query, [text])[0] > 0.5
+
+
 def test_a_word_for_all_kinds_that_query_and_text_share_stands_for_no_kind_as_well(
     relevance: Relevance,
 ) -> None:
@@ -126,7 +143,7 @@ def test_a_word_for_all_kinds_that_query_and_text_share_stands_for_no_kind_as_we
         probabilities(relevance, "Am I allergic to nuts?", [f"allergic to {kind}"])[0]
         for kind in ("penicillin", "nuts")
     )
-    assert other < 0.9 < 0.97 < same
+    assert other < 0.7 < 0.97 < same
 
 
 def test_minilm_is_surer_of_an_answer_that_shares_no_word_with_the_question(
