@@ -129,7 +129,7 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
             "recall",
             "Recall memories",
             "Answers a query from the memory layers that fit it, with a confidence, or says that "
-            "nothing relevant is stored. Call it when earlier conversations, decisions, tasks or "
+            "nothing relevant was found. Call it when earlier conversations, decisions, tasks or "
             "the user's preferences may bear on what is asked now.",
             service.recall,
             _recalled_text,
