@@ -21,7 +21,8 @@ from router.request import Request
 from router.result import Decision
 from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Ranking
-from router.stages.apart import UNANSWERED, Apart, clauses_apart, decided_apart
+from router.retrieval.reader import Part
+from router.stages.apart import UNANSWERED, Apart, clauses_apart, compared_with_whole, decided_apart
 from router.stages.followup import (
     RequestInContext,
     adds_a_detail,
@@ -132,14 +133,20 @@ class _Reader:
         ranking = await self.index.rank(text, among=among, limit=self.limit)
         decided = decide_from_ranking(text, ranking, caution=self.caution)
         if decided.selected and not ranking.fault and (parts := clauses_apart(text)):
+            apart = compared_with_whole(parts, ranking, decided.selected)
             try:
-                await self.index.reader.remember(part.text for part in parts)
+                apart = apart or await self._decided_apart(parts, among, ranking.named)
             except EncoderError as error:  # the whole was encoded before: it is decided by that
                 decided = _half_read(decided, str(error))
             else:
-                route = partial(self.decide, among=among)
-                decided = _with_apart(decided, await decided_apart(parts, ranking.named, route))
+                decided = _with_apart(decided, apart)
         return ranking, _without(asked.refused, decided)
+
+    async def _decided_apart(
+        self, parts: Sequence[Part], among: Sequence[str] | None, named: Sequence[str]
+    ) -> Apart:
+        await self.index.reader.remember(part.text for part in parts)
+        return await decided_apart(parts, named, partial(self.decide, among=among))
 
     async def in_conversation(
         self, request: Request, asked: Asked, ranking: Ranking, alone: RetrievalDecision

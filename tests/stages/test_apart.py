@@ -20,6 +20,7 @@ from router.stages.apart import (
     Apart,
     Single,
     clauses_apart,
+    compared_with_whole,
     decided_apart,
 )
 from router.stages.from_ranking import RetrievalDecision
@@ -122,3 +123,26 @@ async def test_a_clause_that_is_left_unanswered_lowers_the_confidence(shipped: S
     request = "design the endpoints for subscriptions and write the how-to guide for partners"
     local = await decide(Request(request), shipped)
     assert (local.selected, local.confidence) == (("api-design",), UNANSWERED)
+
+
+@pytest.mark.parametrize(
+    ("request_", "selected", "is_enough"),
+    [
+        ("commit my staged changes and push the branch upstream", ("git",), True),
+        ("commit my staged changes and write unit tests for the parser", ("git",), False),
+        ("commit my staged changes and write unit tests for the parser", ("git", "testing"), True),
+        (
+            "commit it and push",
+            ("git",),
+            False,
+        ),  # clauses of one word are not ranked with the whole
+    ],
+)
+async def test_clauses_are_ranked_again_only_where_one_may_ask_for_another_skill(
+    shipped: SkillIndex, request_: str, selected: tuple[str, ...], is_enough: bool
+) -> None:
+    whole = await shipped.rank(request_)
+    apart = compared_with_whole(clauses_apart(request_), whole, selected)
+    assert (apart is not None) is is_enough
+    if apart is not None:
+        assert {one.skill for one in apart.singles} == set(selected)
