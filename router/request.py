@@ -229,7 +229,8 @@ CONTROL: Final = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters but white space, and lone surrogates, which no file and no provider takes."""
 _UNSEEN: Final = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, movements of the cursor
-    "|(?:\x1b[]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\7\x1b\x9c]*(?:\7|\x1b\\\\|\x9c)"  # titles, links
+    # Titles and links. Another beginning ends one, so that no text is read twice.
+    "|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\7\x1b\x90\x98\x9c-\x9f]*(?:\7|\x1b\\\\|\x9c)"
     "|\x1b[#%(-/]?[0-_]"  # sets of characters, and short ones
     "|[\0-\x08\x0e-\x1f\x7f-\x9f]"
 )

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from anthropic.types import Message as AnthropicMessage
 from anthropic.types import TextBlock, Usage
+from cpu_time import cpu_time_at_most
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
@@ -54,12 +55,20 @@ def test_an_empty_request_is_refused(text: str) -> None:
         ("\x1b]0;a title\x07\x1b]8;;http://x\x1b\\a link\x1b]8;;\x1b\\", "a link"),
         ("\x1b(B\x1b7\x1b[?25lspinner\x1b8\x1b=", "spinner"),
         ("\x1b]0;the title never ends", "0;the title never ends"),
+        ("\x1b]0;a title\x9d0;another\x9cseen", "0;a titleseen"),
         ("hidden \u202e\u200b stay", "hidden \u202e\u200b stay"),
     ],
 )
 def test_of_a_pasted_terminal_log_what_a_person_sees_is_read(pasted: str, seen: str) -> None:
     assert Request.parse(pasted).text == seen
     assert Request.parse("x", history=[pasted]).history == (Turn("user", seen),)
+
+
+def test_titles_that_never_end_are_read_in_one_pass() -> None:
+    """A turn of 100,000 of their beginnings took minutes."""
+    with cpu_time_at_most(1):
+        assert visible("\x90" * MAX_HISTORY_CHARACTERS) == ""
+        assert visible("\x1b]x\x9d" * 25_000) == "x" * 25_000
 
 
 def test_what_is_not_utf_8_is_not_called_a_control_character() -> None:
