@@ -160,7 +160,7 @@ class _Reader:
         router is ignored.
         """
         decided, chosen = alone, RequestInContext(asked.text)
-        if is_comment(request):
+        if is_comment(request) and not alone.names_skills:
             reason = "the request only comments on the answer before it"
             decided = RetrievalDecision(
                 Decision.ABSTAIN, (), COMMENT_CONFIDENCE, reason, alone.evidence, alone.matches

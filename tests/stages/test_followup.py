@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cascade import shipped_router
+from cascade import router_over, shipped_router, write_skill
 
 from router.request import Request, Turn
 from router.result import Decision, Outcome, Stage
@@ -530,6 +530,14 @@ async def test_a_comment_on_an_answer_is_neither_routed_nor_asked_about(tmp_path
             await router.route(said, history=history) for said in ("that worked", "I'll wait then")
         ]
     assert [result.decision for result in results] == [Decision.ABSTAIN] * 2
+
+
+async def test_a_name_that_is_a_word_of_praise_is_a_name_where_it_is_marked(tmp_path: Path) -> None:
+    write_skill(tmp_path / "skills", "hero", "Makes a hero image for the top of a web page.")
+    history = [Turn("user", "publish the page"), Turn("assistant", "Done.")]
+    async with router_over(tmp_path / "skills", tmp_path / "state") as router:
+        results = [await router.route(said, history=history) for said in ("/hero", "my hero!")]
+    assert [result.selected_skills for result in results] == [("hero",), ()]
 
 
 @pytest.mark.parametrize(
