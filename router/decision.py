@@ -132,7 +132,8 @@ class Decider:
                 verdict = verdict_of_retrieval(request.text, retrieved, settings)
             else:
                 verdict = verdict_of_weak_llm(chosen, confidence, weak, retrieved, settings)
-                if confidence is not None and confidence >= settings.confidence_threshold:
+                is_sure = confidence is not None and confidence >= settings.confidence_threshold
+                if is_sure and verdict.selected_skills == chosen.skills:
                     # No skill, or a generic one, and sure. A similar request may well need another.
                     cache_as = DecidedBy.LLM
             may_be_cached = may_be_cached and not retrieved.by_words_alone

@@ -96,6 +96,21 @@ async def test_a_weak_answer_of_the_llm_loads_nothing_that_the_request_refuses(
     assert summary(result) == (Decision.ROUTE, ("git",))
 
 
+async def test_an_answer_of_the_llm_that_the_request_refuses_is_not_kept(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """It would be kept as the LLM's answer that no skill fits."""
+    write_skill(tmp_path / "skills", "writer", "Writes letters, articles and blog posts.")
+    write_skill(tmp_path / "skills", "git", "Commits, squashes, rebases and pushes with git.")
+    openai_server.queue(completion(answer("writer"), probabilities={"writer": 0.9}))
+    request = "squash the last commits, but don't write a blog post"
+    async with router_over(tmp_path / "skills", tmp_path / "state", openai_server) as router:
+        result = await router.route(request)
+        assert result.selected_skills == ()
+        assert "the request does not want writer" in result.trace[3].reason
+        assert (await router.look_up(request))[0] is None
+
+
 async def test_a_strong_llm_reads_what_a_request_refuses_by_itself(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:

@@ -87,10 +87,15 @@ def verdict_of_weak_llm(
 ) -> RoutingResult:
     """The verdict when the LLM's answer is weak, and retrieval confirms it or not."""
     chosen = tuple(name for name in selection.skills if name not in retrieved.refused)
+    note = _UNSTATED if confidence is None else ""
     if chosen != selection.skills:
-        why_weak += f"; the request does not want {' or '.join(retrieved.refused)}"
+        unwanted = f"the request does not want {' or '.join(retrieved.refused)}"
+        why_weak = f"{why_weak}; {unwanted}"
+        if not chosen:  # the confidence is in what is not wanted, and says nothing of the others
+            confidence, note = None, note or unwanted
     if confidence is None:
-        selection = replace(selection, skills=chosen)
+        reasoning = f"{selection.reasoning} ({note})".strip()
+        selection = replace(selection, skills=chosen, reasoning=reasoning)
         return _verdict_of_unstated(selection, why_weak, retrieved, settings)
     suggested = _others(chosen, (*retrieved.selected, *retrieved.ranked), settings)
     if not chosen and retrieved.selected and confidence < settings.confidence_threshold:
@@ -126,7 +131,6 @@ def _verdict_of_unstated(
     that both chose are loaded, with the confidence of retrieval: nothing says how sure the others
     are. Where one loads what the other does not, either may be right, so retrieval's choice counts
     for half."""
-    selection = replace(selection, reasoning=f"{selection.reasoning} ({_UNSTATED})".strip())
     chosen, confidence = selection.skills, retrieved.confidence
     agreed = tuple(name for name in chosen if name in retrieved.selected)
     ranked = (*retrieved.selected, *retrieved.ranked)

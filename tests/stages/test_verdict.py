@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -329,6 +330,24 @@ def test_suggestions_are_few_and_none_is_selected_too(
     assert len(verdict.suggested_skills) <= limit
     assert not set(verdict.suggested_skills) & set(verdict.selected_skills)
     assert len(set(verdict.suggested_skills)) == len(verdict.suggested_skills)
+
+
+@pytest.mark.parametrize("stated", [0.3, 0.9, None])
+@pytest.mark.parametrize(
+    ("found", "decision", "confidence"),
+    [(ROUTED_TO_GIT, Decision.CLARIFY, 0.6), (REFUSED, Decision.ABSTAIN, 0.8)],
+)
+def test_the_confidence_in_what_the_request_refuses_is_none_in_loading_nothing(
+    stated: float | None, found: RetrievalDecision, decision: Decision, confidence: float
+) -> None:
+    """An LLM that was sure of a generic skill made it as sure that no skill fits."""
+    found = replace(found, evidence={"refused": ("writer",)})
+    verdict, entry = weighed(choice("writer", confidence=stated), "weak", found, SETTINGS)
+    assert (verdict.decision, verdict.selected_skills) == (decision, ())
+    assert verdict.confidence == pytest.approx(confidence)
+    assert "writer" not in verdict.suggested_skills[:1]
+    assert entry.reason.startswith("weak; the request does not want writer; retrieval")
+    assert ("stated no confidence" in verdict.reasoning) == (stated is None)
 
 
 # --- no LLM
