@@ -412,7 +412,12 @@ def adds_a_detail(text: str) -> bool:
 
 def points_back(text: str) -> bool:
     """Whether a text begins as people continue or answer, or has a word that points back."""
-    return bool(_OPENING.match(text) or _REPLY.match(text) or _POINTER.search(text))
+    return bool(_OPENING.match(text) or _REPLY.match(text)) or has_pointer(text)
+
+
+def has_pointer(text: str) -> bool:
+    """Whether a text has a word that points back, as "do it"."""
+    return _POINTER.search(text) is not None
 
 
 def _content_words(text: str) -> list[str]:

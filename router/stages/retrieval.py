@@ -107,7 +107,9 @@ async def ranked(
     reader = _Reader(index, limit, caution)
     asked = Asked(request.text, request.available)
     if not instructs_the_router(request.text):  # which must not be cut out as refused
-        asked = await asked_for(request.text, request.available, index, reader.decide)
+        asked = await asked_for(
+            request.text, request.available, index, reader.decide, is_first=not request.history
+        )
     ranking, decided = await reader.alone(asked)
     if request.history and ranking.matches:
         ranking, decided = await reader.in_conversation(request, asked, ranking, decided)
