@@ -148,6 +148,31 @@ async def test_an_llm_that_was_offered_what_words_alone_found_is_not_kept(
         assert (await router.look_up(SQUASH))[0] is not None
 
 
+async def test_an_answer_is_not_kept_where_only_what_it_refuses_was_read_by_words(
+    tmp_path: Path, server: EmbeddingServer
+) -> None:
+    request = f"{SQUASH}, but don't write unit tests for the calculator"
+    async with SemanticRouter(settings_of(tmp_path, server), roots=[SHIPPED]) as router:
+        await router.route(SQUASH)  # the rest is encoded, and remembered
+        server.fault = error(500, "broken")
+        down = await router.route(request)
+        assert summary(down) == (Decision.ROUTE, ("git",))
+        assert "encoder" in down.trace[3].evidence
+        assert (await router.look_up(request))[0] is None
+
+
+async def test_what_a_request_refuses_and_its_rest_are_encoded_in_one_call(
+    tmp_path: Path, server: EmbeddingServer
+) -> None:
+    async with SemanticRouter(settings_of(tmp_path, server), roots=[SHIPPED]) as router:
+        before = len(server.requests)
+        result = await router.route(
+            f"{SQUASH}. Don't write unit tests for the calculator. No code review for now."
+        )
+        assert "not wanted: testing" in result.reasoning
+        assert len(server.requests) == before + 1
+
+
 async def test_closing_waits_no_longer_for_an_encoder_that_hangs_than_a_request_does(
     tmp_path: Path, server: EmbeddingServer
 ) -> None:

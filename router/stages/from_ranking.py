@@ -118,8 +118,8 @@ class RetrievalDecision:
 
     @property
     def by_words_alone(self) -> bool:
-        """Whether the request could not be encoded, so that its words alone were compared. Such a
-        decision is given, but not kept: the encoder may soon be back."""
+        """Whether the request, or a part of it, could not be encoded, so that its words alone were
+        compared. Such a decision is given, but not kept: the encoder may soon be back."""
         return ENCODER_FAULT in self.evidence
 
     @property

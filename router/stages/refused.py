@@ -20,8 +20,10 @@ exactly the wanted skills. Of 3,055 requests of CLINC150 and BANKING77 with a wo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from router.errors import EncoderError
 from router.retrieval.index import SkillIndex
 from router.retrieval.refusals import refusals_in
 from router.stages.followup import has_pointer
@@ -71,6 +73,8 @@ async def asked_for(
     parts = [one for one in refusals if set(named).isdisjoint(names.named_in(one.text).wanted)]
     if not refusals or not (words(rest) or (has_pointer(rest) and not is_first)):
         return Asked(text, among, named)
+    with suppress(EncoderError):  # each is then encoded by itself, or read by its words
+        await index.reader.remember([rest, *(part.text for part in parts)])
     refused: dict[str, float] = {}
     for part in parts:
         decided = await route(part.text, among)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -113,33 +113,52 @@ async def ranked(
     ranking, decided = await reader.alone(asked)
     if request.history and ranking.matches:
         ranking, decided = await reader.in_conversation(request, asked, ranking, decided)
+    if reader.faults and not decided.by_words_alone:  # a part was read by its words
+        evidence = {**decided.evidence, ENCODER_FAULT: reader.faults[0]}
+        decided = replace(decided, evidence=evidence)
     return ranking, decided
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads a request alone and in its conversation, over one index."""
+    """Reads a request alone and in its conversation, over one index.
+
+    Attributes:
+        faults: why parts of the request could not be encoded.
+    """
 
     index: SkillIndex
     limit: int
     caution: float
+    faults: list[str] = field(default_factory=list)
+
+    async def rank(
+        self, text: str, among: Sequence[str] | None, *, context: str = "", limit: int | None = None
+    ) -> Ranking:
+        """The ranking of a text among some skills. A fault of the encoder is noted."""
+        found = await self.index.rank(
+            text, context=context, among=among, limit=self.limit if limit is None else limit
+        )
+        if found.fault:
+            self.faults.append(found.fault)
+        return found
 
     async def decide(self, part: str, among: Sequence[str] | None) -> RetrievalDecision:
         """The decision on a part of a request, among some skills."""
-        found = await self.index.rank(part, among=among, limit=MAX_CANDIDATES)
+        found = await self.rank(part, among, limit=MAX_CANDIDATES)
         return decide_from_ranking(part, found, caution=self.caution)
 
     async def alone(self, asked: Asked) -> tuple[Ranking, RetrievalDecision]:
         """The ranking of what is asked, without the conversation, and the decision from it."""
         text, among, _ = asked
-        ranking = await self.index.rank(text, among=among, limit=self.limit)
+        ranking = await self.rank(text, among)
         decided = decide_from_ranking(text, ranking, caution=self.caution)
         if decided.selected and not ranking.fault and (parts := clauses_apart(text)):
             apart = compared_with_whole(parts, ranking, decided.selected)
             try:
                 apart = apart or await self._decided_apart(parts, among, ranking.named)
             except EncoderError as error:  # the whole was encoded before: it is decided by that
-                decided = _half_read(decided, str(error))
+                self.faults.append(str(error))
             else:
                 decided = _with_apart(decided, apart)
         return ranking, _without(asked.refused, decided)
@@ -171,12 +190,10 @@ class _Reader:
             follow_up = in_context(request, self.index.skill_names)
             is_instruction = instructs_the_router(follow_up.whole)
             for reading in () if is_instruction else follow_up.readings():
-                found = await self.index.rank(
-                    reading.asked, context=reading.context, among=asked.among, limit=self.limit
-                )
-                if found.fault:
-                    decided = _half_read(decided, found.fault)
-                elif await _is_unrelated(reading, alone, found.matches[0].name, self.index):
+                found = await self.rank(reading.asked, asked.among, context=reading.context)
+                if not found.fault and await _is_unrelated(
+                    reading, alone, found.matches[0].name, self.index
+                ):
                     continue
                 read = decide_from_ranking(reading.asked, found, caution=self.caution)
                 is_surer = bool(reading.question) or read.confidence > alone.confidence
@@ -203,11 +220,6 @@ async def _is_unrelated(
     if not is_whole_question(reading.text):
         return False
     return await index.relation(reading.text, reading.context, best) < RELATED
-
-
-def _half_read(decided: RetrievalDecision, fault: str) -> RetrievalDecision:
-    """A decision for which not all could be encoded, which is not kept: see ``by_words_alone``."""
-    return replace(decided, evidence={**decided.evidence, ENCODER_FAULT: fault})
 
 
 def _without(refused: tuple[str, ...], decided: RetrievalDecision) -> RetrievalDecision:
