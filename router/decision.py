@@ -4,10 +4,11 @@
 * A skill that the request addresses by its name ("/git", "the git skill") is loaded; neither the
   LLM nor the local model is asked. Skills that it refuses by name are offered to neither. Those
   that it refuses in other words ("but don't send it") are refused to all but an LLM that is sure:
-  the local model, which reads words as retrieval does, leaves such a request to retrieval.
+  the local model, which reads words as retrieval does, answers no such request.
 * With an LLM, the local model (which is fitted to the labels) comes next. It answers where the risk
   of its answer is within the error bound. Otherwise the LLM is asked once, and its answer becomes a
-  label for later requests. Retrieval runs only when that answer is weak or missing.
+  label for later requests. Retrieval runs only when that answer is weak or missing, and where the
+  wording of the request may refuse a skill.
 * Without an LLM, retrieval runs first. Then the local model answers for the skills that its labels
   cover, and retrieval runs a second time, over the other skills.
 """
@@ -26,6 +27,7 @@ from router.learning.stage_calibrations import CORRECTED
 from router.memory.model import MAX_QUERY_CHARACTERS
 from router.request import Request
 from router.result import Decision, LayerChoice, Outcome, RoutingResult, Stage, StageTrace
+from router.retrieval.refusals import refusals_in
 from router.stages.from_ranking import RetrievalDecision
 from router.stages.llm import LLMAnswer
 from router.stages.offer import offer_of
@@ -114,7 +116,9 @@ class Decider:
             weak = weakness(verdict.selected_skills, verdict.confidence, self._skills, settings)
             result = self._result(request, verdict, (*cache_trace, _NO_LLM))
             return Decided(result, DecidedBy.ROUTER if weak is None and may_be_cached else None)
-        check = None if learner is None else await learner.check(request, self._index)
+        check = None
+        if learner is not None and not await self._refuses(request):
+            check = await learner.check(request, self._index)
         if check is not None and check.answer is not None and check.bound.local:
             reason, evidence = check.bound.reason, check.evidence()
             skipped = StageTrace(Stage.LLM, Outcome.SKIPPED, reason, evidence=evidence)
@@ -235,7 +239,7 @@ class Decider:
         whichever has the higher confidence."""
         settings = self._settings.vector
         retrieved = await self._retrieve(request)
-        local = None if check is None or retrieved.refused else check.answer
+        local = None if check is None else check.answer
         if local is not None and local.confidence >= max(retrieved.confidence, LIKELY):
             return verdict_of_local_model(request.text, local, settings)
         return verdict_of_retrieval(request.text, retrieved, settings)
@@ -281,6 +285,12 @@ class Decider:
         if local.confidence >= LIKELY:
             return verdict_of_local_model(request.text, local, settings, retrieved.microseconds)
         return verdict_of_neither(local, other, settings)
+
+    async def _refuses(self, request: Request) -> bool:
+        """Whether a request says that it does not want some skill."""
+        if not refusals_in(request.text).refused:
+            return False
+        return bool((await self._retrieve(request)).refused)
 
     async def _retrieve(self, request: Request) -> RetrievalDecision:
         caution = self._settings.vector.least_right

@@ -27,6 +27,8 @@ from servers.openai_server import OpenAIServer, completion
 from servers.openai_server import error as openai_error
 
 from router import Decision, Outcome, SemanticRouter, Settings, Stage, Turn
+from router.learning.bound import BoundDecision
+from router.learning.learner import CalibratedAnswer, EvidenceCheck, Learner
 
 SHIPPED_NAMES = sorted(path.parent.name for path in SHIPPED.glob("*/SKILL.md"))
 
@@ -109,6 +111,29 @@ async def test_an_answer_of_the_llm_that_the_request_refuses_is_not_kept(
         assert result.selected_skills == ()
         assert "the request does not want writer" in result.trace[3].reason
         assert (await router.look_up(request))[0] is None
+
+
+async def test_the_local_model_leaves_a_request_that_refuses_a_skill_to_the_llm(
+    tmp_path: Path, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads the words of what is refused as those of what is wanted."""
+    bound = BoundDecision(True, False, 0.001, 0.002, 200, "so", 0.1, 1, "testing", None)
+    ranked = ((("testing",), 0.999),)
+    local = CalibratedAnswer(("testing",), 0.999, 1.0, 0.0, ranked, 300, 40, 200)
+
+    async def check(*_: object) -> EvidenceCheck:
+        return EvidenceCheck(bound, local)
+
+    monkeypatch.setattr(Learner, "check", check)
+    openai_server.queue(completion(answer("git"), probabilities={"git": 0.4}))
+    async with shipped_router(tmp_path, openai_server) as router:
+        kept = await router.route("squash the last four commits without losing one")
+        asked = await router.route(
+            "squash the last four commits, but don't write unit tests for the calculator"
+        )
+    assert (kept.selected_skills, asked.selected_skills) == (("testing",), ("git",))
+    assert len(openai_server.requests) == 1
+    assert "local_answer" not in asked.trace[2].evidence
 
 
 async def test_a_strong_llm_reads_what_a_request_refuses_by_itself(
