@@ -95,11 +95,16 @@ class GuardedEncoder:
             except EncoderError as error:
                 call.failed()
                 raise self._failed(str(error)) from error
+            except Exception as error:  # of an encoder that breaks its protocol
+                call.failed()
+                what = f"{self.identity}: {type(error).__name__}: {error}"
+                raise self._failed(what, trace=True) from error
             call.succeeded()
         self._part.worked()
         return done
 
-    def _failed(self, reason: str) -> EncoderError:
-        _log.warning("requests are ranked by their words alone: %s", reason)
+    def _failed(self, reason: str, *, trace: bool = False) -> EncoderError:
+        """The error for a reason, which is logged, with its traceback if ``trace``."""
+        _log.warning("requests are ranked by their words alone: %s", reason, exc_info=trace)
         self._part.failed(reason)
         return EncoderError(reason)

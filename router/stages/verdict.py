@@ -45,7 +45,6 @@ LIKELY: Final = 0.5
 """The local model's answer is given from this probability on: it is then more likely right than
 wrong."""
 
-
 _UNSTATED: Final = "the LLM stated no confidence"
 _NOT_NEEDED: Final = StageTrace(Stage.VECTOR, Outcome.SKIPPED, "the LLM's route is strong")
 

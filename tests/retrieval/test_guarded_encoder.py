@@ -85,6 +85,23 @@ async def test_after_failures_in_a_row_the_encoder_is_left_alone_until_one_reque
     assert [await guarded.ask(one_text) for _ in range(2)] == [1, 1]
 
 
+async def test_an_encoder_that_breaks_its_protocol_is_one_that_fails(
+    remote: Remote, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A request whose words can be ranked failed with an error of the program's own encoder."""
+    guarded = GuardedEncoder(remote, seconds=AMPLE, clock=Clock())
+
+    def broken(_: Encoder) -> int:
+        raise ConnectionError("refused")
+
+    for _ in range(FAILURES):
+        with pytest.raises(EncoderError, match=r"^remote: ConnectionError: refused$"):
+            await guarded.ask(broken)
+    with pytest.raises(EncoderError, match="left alone"):
+        await guarded.ask(one_text)
+    assert caplog.records[0].exc_info is not None  # where it came from
+
+
 async def test_events_tell_that_the_encoder_fails_and_that_it_works_again(remote: Remote) -> None:
     events, told = Events(), list[Event]()
     events.subscribe(told.append)
