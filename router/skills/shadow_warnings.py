@@ -28,7 +28,10 @@ def warn_of_shadowed(catalog: Catalog, before: Catalog | None = None) -> None:
     known = (
         set() if before is None else {(one.manifest.path, one.by.path) for one in before.shadowed}
     )
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # a folder that is gone has no skills
+        return
     lost = [
         one
         for one in catalog.shadowed

@@ -76,3 +76,15 @@ async def test_a_skill_that_appears_later_is_told_at_the_reload(
         await router.reload()
         [told] = caplog.messages
         assert told.startswith(str(theirs))
+
+
+def test_a_working_directory_that_is_gone_has_no_border(
+    project: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The error kept observers from being told of a reload."""
+    put(tmp_path / "user" / "git")
+    put(tmp_path / "other" / "git")
+    catalog = load_catalog([tmp_path / "user", tmp_path / "other"])
+    project.rmdir()
+    warn_of_shadowed(catalog)
+    assert caplog.messages == []
