@@ -25,7 +25,7 @@ the answer; with the question, 103 are right and 6 wrong.
 
 Thanks, greetings and small talk get no context: neither "thanks!" nor "tell me a joke" asks for the
 same thing again. Nor does "great" or "that worked", unless the assistant has asked a question, nor
-"not that one".
+"not that one", nor "no" to an offer ("Shall I send it?").
 """
 
 from __future__ import annotations
@@ -169,6 +169,19 @@ _REJECTION: Final = re.compile(
     re.IGNORECASE,
 )
 """Whole requests that reject what the router did before."""
+_DENIAL: Final = re.compile(
+    r"\W*(?:(?:no(?: need)?|nope|nah|please|not (?:now|yet|today|really)|rather not|"
+    r"(?:maybe )?later|(?:do not|don['\u2019]?t)(?: do)?(?: (?:it|that))?|"
+    r"(?:leave|skip) (?:it|that)|thanks?)\b\W*)+",
+    re.IGNORECASE,
+)
+_OFFER: Final = re.compile(
+    r"(?:.{0,40}\W)?(?:(?:shall|should|may|can) (?:i|we)|"
+    r"(?:(?:do|would) you )?(?:want|like) (?:me|us) to)\b",
+    re.IGNORECASE,
+)
+"""How a question begins that offers to do something. A ``_DENIAL`` behind it wants none of it;
+behind another question ("For two people?") it is an answer."""
 _CONSENT: Final = re.compile(
     r"\W*(?:(?:yes|yeah|yep|yup|sure|ok(?:ay)?|right|exactly|of course|absolutely|definitely|"
     r"certainly|please|do(?: (?:it|that|so))?|go (?:ahead|for it|on)|sounds good|great|good|fine|"
@@ -324,7 +337,15 @@ def _asks_for_nothing(request: Request) -> bool:
     """Whether a request asks for nothing that the turn before was about."""
     text = request.text
     is_apart = is_courtesy(text) or _SMALL_TALK.fullmatch(text) or _REJECTION.fullmatch(text)
-    return bool(is_apart) or is_comment(request)
+    return bool(is_apart) or is_comment(request) or _declines_offer(request)
+
+
+def _declines_offer(request: Request) -> bool:
+    """Whether a request only says no to what the assistant's latest answer offers to do."""
+    answer = _latest_answer(request)
+    if answer is None or not _asks(answer) or not _DENIAL.fullmatch(request.text):
+        return False
+    return _OFFER.match(_last_sentence(answer)) is not None
 
 
 def is_comment(request: Request) -> bool:
@@ -346,11 +367,15 @@ def _latest_answer(request: Request) -> str | None:
     return next(answers, None)
 
 
+def _last_sentence(answer: str) -> str:
+    return _SENTENCE_END.split(answer[-MAX_ANSWER_CHARACTERS:].rstrip())[-1].strip()
+
+
 def _question_consented_to(text: str, end: str, names: SkillNames) -> str:
     """The last sentence of an answer that ends with a question, where a text consents to it and it
     says what is offered; else empty. "OK?" and "Shall I?" do not say it, and the answer before them
     does. Nor is a question taken that names a skill outright: only the user may do that."""
-    question = _SENTENCE_END.split(end.rstrip())[-1].strip()
+    question = _last_sentence(end)
     if _OPEN_QUESTION.match(question) or not _content_words(question):
         return ""
     consents = _CONSENT.fullmatch(text) or (

@@ -118,6 +118,19 @@ def test_a_rejection_does_not_ask_for_the_same_again(request_: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "request_",
+    ["no", "Nope.", "not now", "no, don't", "please don't", "later", "no thanks", "not yet"],
+)
+def test_who_says_no_to_an_offer_does_not_ask_for_it(request_: str) -> None:
+    """It loaded the skill that would have done it."""
+    for offer in ("Done. Shall I send a reminder?", "OK, do you want me to send a reminder?"):
+        history = [Turn("user", "book a table for two"), Turn("assistant", offer)]
+        assert in_context(Request.parse(request_, history=history)).turns == 0
+    asked = [Turn("user", "book a table"), Turn("assistant", "Is it for two people?")]
+    assert in_context(Request.parse("no", history=asked)).turns == 1
+
+
+@pytest.mark.parametrize(
     "request_", ["for Anna too", "10 copies", "what about German?", "and without the last page"]
 )
 def test_a_few_words_may_only_add_a_detail(request_: str) -> None:
@@ -244,7 +257,7 @@ def test_who_consents_and_says_more_asks_for_both() -> None:
 
 @pytest.mark.parametrize(
     "request_",
-    ["no", "yes, but not now", "ok, what does it cost?", "why one?", "the cheaper one", "not yet"],
+    ["yes, but not now", "ok, what does it cost?", "why one?", "the cheaper one"],
 )
 def test_who_does_not_simply_consent_is_not_taken_to_want_what_was_offered(request_: str) -> None:
     reading = in_context(Request.parse(request_, history=OFFERED))
