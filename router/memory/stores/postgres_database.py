@@ -129,6 +129,14 @@ UPDATE items SET superseded_by =
 WHERE attributes LIKE '%"superseded_by": "%';
 CREATE INDEX items_by_mark ON items (superseded_by, space) WHERE superseded_by IS NOT NULL;
 """,
+    r"""
+ALTER TABLE items DROP COLUMN superseded_by;  -- and its index
+-- Generated, because a process of an earlier version that runs on writes attributes alone.
+ALTER TABLE items ADD COLUMN superseded_by TEXT GENERATED ALWAYS AS (
+    substring(attributes FROM '[{ ]"superseded_by": ("(?:[^"\\]|\\.)*")')) STORED;
+ALTER TABLE items ALTER superseded_by SET STATISTICS 0;
+CREATE INDEX items_by_mark ON items (superseded_by, space) WHERE superseded_by IS NOT NULL;
+""",
 )
 """Each makes one version out of the version before, in a transaction of its own."""
 

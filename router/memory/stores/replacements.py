@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from router.memory.model import AttributeValue
 from router.memory.stores.database import Connection, batched, placeholders
 
 SUPERSEDED_BY: Final = "superseded_by"
@@ -65,16 +64,7 @@ def _correct_marks(
         if place not in removed and left[successor] <= {place}:
             kept = {name: value for name, value in attributes.items() if name not in _MARKS}
             kept |= _marks_beyond(gone, marks_of[successor])
-            db.execute(
-                "UPDATE items SET attributes = ?, superseded_by = ? WHERE row = ?",
-                (json.dumps(kept), mark_of(kept), row),
-            )
-
-
-def mark_of(attributes: Mapping[str, AttributeValue]) -> str | None:
-    """The value of the column ``superseded_by`` for some attributes: the mark as JSON, which keeps
-    any text, as the column of the attributes does. None if they contain no mark."""
-    return json.dumps(attributes[SUPERSEDED_BY]) if SUPERSEDED_BY in attributes else None
+            db.execute("UPDATE items SET attributes = ? WHERE row = ?", (json.dumps(kept), row))
 
 
 def _marks_beyond(gone: Mapping[str, dict[str, Any]], attributes: dict[str, Any]) -> dict[str, Any]:

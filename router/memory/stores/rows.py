@@ -24,7 +24,6 @@ from router.memory.model import (
 from router.memory.stores.database import Connection, batched, placeholders
 from router.memory.stores.graph import checked_relations, edges_of
 from router.memory.stores.lexical import index_terms, indexed
-from router.memory.stores.replacements import mark_of
 from router.memory.stores.spaces import Space, scope_key
 from router.memory.texts.questions import QUESTIONS, kept_questions, questions_of
 from router.plain_json import ReadOnly
@@ -138,7 +137,7 @@ class Draft:
         )
 
     def values(self, space: int) -> tuple[Any, ...]:
-        """The columns of its row, from ``space`` to ``superseded_by``."""
+        """The columns of its row, from ``space`` to ``words``."""
         item = self.item
         return (
             space,
@@ -156,7 +155,6 @@ class Draft:
             item.content,
             len(self.terms),
             indexed(space, self.terms),
-            mark_of(item.attributes),
         )
 
     @property
@@ -181,11 +179,11 @@ class Changes:
         rows: dict[tuple[int, str], int] = {}
         keys = list(drafts)
         for batch in batched(keys):
-            line = f"({placeholders(16)})"
+            line = f"({placeholders(15)})"
             found = db.execute(
                 "INSERT INTO items (space, id, created, accessed, usefulness, type, tags, "  # noqa: S608
-                "provenance, attributes, status, due, expires, content, length, words, "
-                f"superseded_by) VALUES {', '.join([line] * len(batch))} RETURNING space, id, row",
+                "provenance, attributes, status, due, expires, content, length, words) "
+                f"VALUES {', '.join([line] * len(batch))} RETURNING space, id, row",
                 [value for key in batch for value in drafts[key].values(key[0])],
             )
             rows |= {(space, item_id): row for space, item_id, row in found}

@@ -138,6 +138,20 @@ UPDATE items SET superseded_by = rtrim(substr(
 WHERE attributes LIKE '%"superseded_by": "%' AND json_valid(attributes);
 CREATE INDEX items_by_mark ON items (superseded_by, space) WHERE superseded_by IS NOT NULL;
 """,
+        """
+DROP INDEX items_by_mark;
+ALTER TABLE items DROP COLUMN superseded_by;
+-- Generated: a process of an earlier version that has the file open writes attributes alone.
+-- Python's JSON may contain NaN and Infinity, which SQLite does not read.
+ALTER TABLE items ADD COLUMN superseded_by TEXT GENERATED ALWAYS AS (nullif(rtrim(substr(
+    json_extract(
+        CASE WHEN json_valid(attributes) THEN attributes
+        WHEN json_valid(replace(replace(attributes, 'NaN', 'null'), 'Infinity', '0'))
+        THEN replace(replace(attributes, 'NaN', 'null'), 'Infinity', '0') END,
+        '$.superseded_by', '$.superseded_by.none'),
+    2), ',null]'), '')) VIRTUAL;
+CREATE INDEX items_by_mark ON items (superseded_by, space) WHERE superseded_by IS NOT NULL;
+""",
     ),
     virtual_tables=True,
 )

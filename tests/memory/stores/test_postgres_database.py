@@ -76,6 +76,20 @@ def test_marks_that_an_earlier_version_stored_are_corrected(
     assert [store.get("semantic", one.id, EVERYBODY).attributes for one in marked] == [{}] * 3
 
 
+def test_what_a_process_of_an_earlier_version_marks_is_corrected(
+    connect: Connect, postgres_url: str
+) -> None:
+    """It was connected while another one migrated, and knows no column of marks."""
+    store = connect()
+    store.save([item("old", "1"), item("new", "2")])
+    marks = """{"its \\"superseded_by": "x", "superseded_by": "new"}"""
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("UPDATE router_memory.items SET attributes = %s WHERE id = 'old'", (marks,))
+    store.delete("semantic", ["new"], EVERYBODY)
+    kept = store.get("semantic", "old", EVERYBODY).attributes
+    assert kept == {'its "superseded_by': "x"}
+
+
 def test_tables_of_a_later_version_are_left_alone(connect: Connect, postgres_url: str) -> None:
     connect().save([item("a", "Redis")])
     with psycopg.connect(postgres_url, autocommit=True) as db:

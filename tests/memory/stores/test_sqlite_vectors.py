@@ -309,3 +309,18 @@ def test_marks_that_an_earlier_version_stored_are_corrected(
     store = open_store()
     store.delete("semantic", MARKED_WITH, EVERYBODY)
     assert [store.get("semantic", one.id, EVERYBODY).attributes for one in marked] == [{}] * 3
+
+
+def test_what_a_process_of_an_earlier_version_marks_is_corrected(
+    open_store: Callable[..., MemoryStore], tmp_path: Path
+) -> None:
+    """It had the file open while another one migrated it, and knows no column of marks."""
+    store = open_store()
+    no_json = item("no JSON", "3", attributes={"share": float("nan"), "superseded_by": "new"})
+    store.save([item("old", "1"), item("new", "2"), no_json])
+    with sqlite3.connect(tmp_path / "memory" / "memory.db") as db:
+        db.execute("""UPDATE items SET attributes = '{"superseded_by": "new"}' WHERE id = 'old'""")
+    db.close()
+    store.delete("semantic", ["new"], EVERYBODY)
+    assert store.get("semantic", "old", EVERYBODY).attributes == {}
+    assert store.get("semantic", "no JSON", EVERYBODY).attributes.keys() == {"share"}
