@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from router.memory.texts.chunking import CHUNK_CHARACTERS
 from router.memory.texts.words import content_terms
 from router.text import STOPWORDS, tokens, word_set
 
@@ -93,7 +94,9 @@ def names_only(query: str, one: str, other: str) -> bool:
     in ``other``, or that stands after another direction there: "to MySQL" is not in "We moved from
     MySQL". The subject's own name counts only if ``other`` contains all the rest: "She moved to
     Oslo", after "Ada lives in Bergen", need not say again who moved. What ``other`` itself names as
-    replaced ("from Postgres") is a name of ``one``, unless the query asks about the change."""
+    replaced ("from Postgres") is a name of ``one``, unless the query asks about the change. Of long
+    texts only the beginning is read, because a recall asks this of every update that it finds."""
+    one, other = one[:CHUNK_CHARACTERS], other[:CHUNK_CHARACTERS]
     verb = _VERB.search(one)
     said = one[verb.end() :] if verb else one
     asked, others = _words_and_directions(query), _words_and_directions(other)

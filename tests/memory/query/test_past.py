@@ -130,3 +130,12 @@ def test_the_tense_of_a_query(text: str, is_past: bool) -> None:
 def test_names_in_the_longest_content_are_found_in_no_time() -> None:
     with cpu_time_at_most(1):  # where each letter begins a search to the word's end, a minute
         assert not names_only("mysql", "a" * MAX_CONTENT_CHARACTERS, TO_COCKROACH)
+
+
+def test_only_the_beginning_of_a_long_text_is_read_for_names() -> None:
+    """A recall asks for names once for each of some forty updates, and each may be long."""
+    long = "Ada1 goes to the 9 market from home. " * 2_600
+    assert names_only("Did we use Jenkins?", "We use Jenkins. " + long, "We use Travis. " + long)
+    with cpu_time_at_most(1):
+        for number in range(40):
+            assert not names_only(f"Did we use CI{number}?", long, long + "!")
