@@ -15,8 +15,12 @@ from router.errors import InvalidRequest
 from router.memory.model import MemoryItem
 from router.plain_json import PlainJson
 
-_HEADING: Final = re.compile(r"(?:^|(?<=[\n\r\v\f\x85\u2028\u2029]))\[")
-"""The beginning of a line that could be taken for the heading of a piece."""
+_HEADING: Final = re.compile(
+    r"(?:^|(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]))"
+    r"(?=[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]*\[)"
+)
+"""Where a line begins that could be taken for the heading of a piece, though characters that nobody
+sees may stand before its bracket."""
 
 
 class Strategy(StrEnum):
@@ -154,7 +158,7 @@ def rendered(source: str, created: datetime, content: str, more: str = "") -> st
     """One piece as the model reads it: a heading with its source, its date and ``more``, and the
     content. Its lines that begin as a heading does are indented, or a memory could pretend to be
     several."""
-    return f"[{source}, {created.date().isoformat()}{more}]\n{_HEADING.sub(' [', content)}"
+    return f"[{source}, {created.date().isoformat()}{more}]\n{_HEADING.sub(' ', content)}"
 
 
 def joined(chunks: Sequence[Chunk]) -> str:
