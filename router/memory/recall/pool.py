@@ -14,11 +14,11 @@
 * **Replacements.** Of two memories about one matter, the one that is valid at the time asked about
   comes first (``updates.py``). A memory that is marked as superseded is shown only if the query
   asks about the past, or contains a name that was replaced; in the past tense ("Did we ever use
-  Jenkins?") that name makes it an answer. If the query does not ask for it in
-  the past tense, the memory valid now is at least as relevant. "Our previous database" is the one
-  before the present one, and not the oldest of three. "What did we use before MySQL?" is
-  answered by what the memory about MySQL has replaced, and "What did we use in March?" by
-  everything that was valid then and has been replaced: both are as relevant as listed items.
+  Jenkins?") that name makes it an answer. If the query does not ask for it in the past tense, the
+  memory valid now is at least as relevant. "Our previous database" is the one before the present
+  one, and not the oldest of three. "What did we use before MySQL?" is answered by what the memory
+  about MySQL has replaced last, and "What did we use in March?" by everything that was valid then
+  and has been replaced: both are as relevant as listed items.
 * **Relations.** If the query asks for relations, items that the layer ``graph`` reached from a
   relevant item are relevant, too. If the query names an entity that no item is about, the entity
   itself counts as that relevant item, but only for items that state a relation such as the query

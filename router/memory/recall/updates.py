@@ -55,6 +55,7 @@ first.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -69,6 +70,7 @@ from router.memory.query.past import (
     asks_for_previous,
     is_in_past_tense,
     names_only,
+    stems_after_before,
 )
 from router.memory.recall.clauses import (
     MEASURES,
@@ -202,8 +204,8 @@ def updates_among(
 ) -> list[Update]:
     """For every item that another one has replaced, the pair with the item that it is marked with,
     else with its latest replacement. What replaces the same item later has replaced that, too: who
-    lives in Leipzig, "moved to Hamburg" and later "moved to Oslo" has left Hamburg. Pairs of which
-    neither item ``is_relevant`` are not looked at."""
+    lives in Leipzig, "moved to Hamburg" and later "moved to Oslo" has left Hamburg. Matters that no
+    relevant item is of are not looked at."""
     lasting = [item for item in items if item.layer in LASTING_LAYERS]
     lasting.sort(key=lambda item: item.created, reverse=True)
     relevant = [is_relevant(item) for item in lasting]
@@ -211,10 +213,11 @@ def updates_among(
     for place, older in enumerate(lasting):
         is_marked = SUPERSEDED_BY in older.attributes
         marked = [one for one in lasting if _marks(older, one)] if is_marked else []
-        later = zip(lasting[:place], relevant[:place], strict=True)
-        replacing = [
-            one for one, bears in later if (bears or relevant[place]) and replaces(one, older)
-        ]
+        later = lasting[:place]
+        bearing = later if relevant[place] else itertools.compress(later, relevant)
+        replacing = [one for one in bearing if replaces(one, older)]
+        if replacing and not relevant[place]:
+            replacing = [one for one in later if replaces(one, older)]
         newest = next(iter([*marked, *replacing]), None)
         if newest is not None:
             found[id(older)] = Update(older, newest)
@@ -560,19 +563,25 @@ def valid_item(update: Update, query: LayerQuery) -> MemoryItem:
 
 def valid_items(updates: Sequence[Update], query: LayerQuery) -> list[tuple[MemoryItem, Update]]:
     """For each update the item that was valid at the time that the query asks about. Of a matter
-    that changed more than once, "our previous database" is the one before the present one. The
-    earlier ones then count as replaced by that."""
+    that changed more than once, "our previous database" is the one before the present one, and
+    what we used "before MySQL" the one before that. The earlier ones then count as replaced by
+    it."""
     asks_for_last = query.period is None and asks_for_previous(query.text)
+    named = frozenset() if query.period else stems_after_before(query.text)
     replaced = {update.older.content for update in updates}
     last = {update.newer.content: update.older for update in updates}  # the oldest come first
     pairs: list[tuple[MemoryItem, Update]] = []
     for update in updates:
         valid = valid_item(update, query)
-        if asks_for_last and not _names_older(update, query):
-            newer = update.newer
+        newer = update.newer
+        if named and named <= words_of(newer.content).bag.keys():
+            olders = (each.older for each in updates if each.newer is newer)
+            between = [older for older in olders if replaces(older, update.older)]
+            valid = between[-1] if between else update.older
+        elif asks_for_last and not _names_older(update, query):
             valid = newer if newer.content in replaced else last[newer.content]
-            if valid is not update.older:
-                update = Update(update.older, valid)
+        if valid not in (update.older, newer):
+            update = Update(update.older, valid)
         pairs.append((valid, update))
     return pairs
 

@@ -298,6 +298,7 @@ def test_the_time_of_the_question_decides_which_one_held() -> None:
         ("What was our previous database?", {"1"}),
         ("Which database did we use before?", {"1"}),
         ("What was our old database?", {"1"}),
+        ("What did we use before CockroachDB?", {"1"}),
         ("What was our original database?", {"0", "1"}),
         ("Did we previously use Postgres?", {"0", "1"}),
         ("What is our database?", {"2"}),
@@ -334,6 +335,8 @@ def test_what_replaces_one_thing_first_is_replaced_by_what_replaces_it_later(
     ]
     found = {(update.older.id, update.newer.id) for update in updates_among(items)}
     assert ("1", "2") in found
+    of_last = updates_among(items, lambda one: one.id == "2")  # "What was so before Oslo?"
+    assert found == {(update.older.id, update.newer.id) for update in of_last}
     assert [one.id for one in replaced_by(items[2], items[:2])] == ["0", "1"]
 
 
