@@ -173,6 +173,12 @@ async def test_who_asks_whether_something_was_ever_used_is_told_of_it(memory: Me
     assert answer.items[0].item.id == "old"
 
 
+async def test_ever_is_no_word_that_an_answer_must_have(memory: Memory) -> None:
+    await memory.save("We migrated production from Heroku to AWS", layer="project", scope=ADA)
+    [found] = (await memory.recall("Did we ever use AWS?", ADA)).items
+    assert found.item.content == "We migrated production from Heroku to AWS"
+
+
 async def test_what_contradicts_the_answer_is_found_in_another_layer(memory: Memory) -> None:
     await memory.save("Tom likes olives", layer="user", scope=ADA)
     await memory.save("Tom hates olives", layer="project", scope=ADA)

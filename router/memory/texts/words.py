@@ -16,7 +16,7 @@ _KEPT: Final = 4_096
 """Short texts whose words are cached; about 3 KB each."""
 _ASKING: Final = word_set(
     "remind remember recall forgot forget forgotten tell know knows before after "
-    "summarize summarise describe explain"
+    "summarize summarise describe explain ever"
 )
 """Words of asking, such as in "remind me of", and of order in time. They are no part of the
 subject."""
