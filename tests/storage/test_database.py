@@ -70,7 +70,7 @@ STEPS = {
     "router.memory.contexts.usage_patterns": "da93842f",
     "router.memory.recall.weights": "a2790bea",
     "router.memory.services.outbox": "73790636",
-    "router.memory.stores.sqlite_database": "65187fb2 3f507c65 5894b54b dd8ae8bf 48d39709",
+    "router.memory.stores.sqlite_database": "65187fb2 3f507c65 5894b54b dd8ae8bf 48d39709 c5d7cc80",
     "router.retrieval.embedding_file": "c06fba21 529ed8ad",
     "router.stages.fuzzy_store": "0344f52d ff04952f 722fffbd",
 }
