@@ -4,6 +4,7 @@ the first line of code, deep inside and much later, that cannot use it."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from router.errors import ConfigurationError, RouterError
@@ -39,6 +40,17 @@ def check_part(part: str, given: object, protocol: type[Any], way_out: str = "")
         )
 
 
+def check_list(part: str, given: object, way_out: str = "") -> None:
+    """Whether an argument is a list, or another iterable that is no single text or path.
+
+    Raises:
+        ConfigurationError: it is not.
+    """
+    if isinstance(given, str | Path) or not isinstance(given, Iterable):
+        kind = type(given).__name__
+        raise ConfigurationError(f"{part}: expected a list, not one {kind}{way_out}")
+
+
 def checked_parts(
     part: str, given: Iterable[T], protocol: type[Any], way_out: str = ""
 ) -> tuple[T, ...]:
@@ -47,9 +59,7 @@ def checked_parts(
     Raises:
         ConfigurationError: this is no list, or one has not.
     """
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        kind = type(given).__name__
-        raise ConfigurationError(f"{part}: expected a list, not one {kind}{way_out}")
+    check_list(part, given, way_out)
     parts = tuple(given)
     for one in parts:
         check_part(part, one, protocol, way_out)

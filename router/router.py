@@ -21,7 +21,7 @@ from router.concurrency.single_flight import SingleFlight
 from router.concurrency.tasks import give_way
 from router.errors import ConfigurationError, EncoderError, InvalidRequest, StoreError
 from router.events import Events, Routed
-from router.given import check_kind, check_part, checked_parts
+from router.given import check_kind, check_list, check_part, checked_parts
 from router.request import AnyTurn, Request, listed, names_in
 from router.result import RoutingResult, StageTrace, answer_ids
 from router.runtime import Runtime
@@ -798,9 +798,7 @@ class SemanticRouter(OpenedInBlock):
 
 
 def _with_paths(what: str, sources: Sequence[SkillSource | Path | str]) -> list[SkillSource | Path]:
-    if isinstance(sources, str | Path) or not isinstance(sources, Iterable):
-        kind = type(sources).__name__
-        raise ConfigurationError(f"{what}: expected a list, not one {kind}")
+    check_list(what, sources)
     made = [Path(source) if isinstance(source, str) else source for source in sources]
     for source in made:
         if not isinstance(source, Path) and not hasattr(source, "read"):

@@ -13,9 +13,9 @@ fifteen catalogs of ``benchmarks/trades.py`` with examples, 24 of 60 follow-ups 
 when the turn was joined to the request, 28 when the clauses of the turn could ask for no skill of
 their own, and 41 with the answer, and half of the vector's weight for the request. The answer may
 quote text from anywhere. So its length is bounded, and it is used only together with a turn of the
-user, or where the user consents to what it asks. Names of
-skills are removed from it: "Created with create_invoice." and "create_invoice or void_invoice?" are
-about what was done or could be done, and not about what is wanted next.
+user, or where the user consents to what it asks. Names of skills are removed from it: "Created with
+create_invoice." and "create_invoice or void_invoice?" are about what was done or could be done, and
+not about what is wanted next.
 
 Who says "yes please" to "Three carriers sail on Friday. Shall I book one?" wants what is offered,
 and not the list of carriers again. So this question takes the place of the request: it is ranked

@@ -279,8 +279,9 @@ class ContextAssembler:
         sizes = {piece: self._chunk(piece) for piece in pieces}
         best = pieces[0] if pieces and sizes[pieces[0]].tokens > budget else None
         part = None if best is None else self._cut(best, subject, budget // 2)
+        reserved = 0 if part is None else part.tokens
         taken: dict[_Piece, Chunk] = {}
-        rest = budget - (0 if part is None else part.tokens)
+        rest = budget - reserved
         for side in ContextSide:
             share = min(int(budget * weights.of(side)), rest)
             for piece in pieces:
@@ -295,8 +296,7 @@ class ContextAssembler:
                 taken[piece] = chunk
                 rest -= chunk.tokens
         if best is not None:
-            room = rest + (0 if part is None else part.tokens)
-            part = self._cut(best, subject, room)
+            part = self._cut(best, subject, rest + reserved)
             if part is not None:
                 taken[best] = part
         ordered = [piece for piece in pieces if piece in taken]

@@ -47,9 +47,9 @@ _ARTICLES: Final = word_set("the a an our")
 _LIMITING: Final = (
     STOPWORDS
     | NEGATIONS
-    | word_set("unless except almost nearly only hardly rarely sometimes")
     | word_set(
-        "former old previous earlier temporary draft planned possible new other second spare"
+        "unless except almost nearly only hardly rarely sometimes former old previous earlier "
+        "temporary draft planned possible new other second spare"
     )
 )
 """Words by which a text may say something else than one without them."""

@@ -90,10 +90,10 @@ def checked(read: Callable[P, Period | None], *args: P.args, **kwargs: P.kwargs)
     return period if period is not None and period.start < period.end else None
 
 
-_MONTHS: Final = (
+MONTHS: Final = (
     "january february march april may june july august september october november december".split()
 )
-_WEEKDAYS: Final = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+WEEKDAYS: Final = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _SEASONS: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """Their first months, in the northern hemisphere."""
 _FEASTS: Final = {
@@ -137,7 +137,7 @@ _LATELY: Final = timedelta(days=7)
 """How far "recently" reaches back."""
 NUMBER_WORDS: Final = "|".join(_NUMBERS)
 
-_MONTH: Final = rf"(?:{'|'.join(_MONTHS)}|sept?|jan|feb|mar|apr|jun|jul|aug|oct|nov|dec)"
+_MONTH: Final = rf"(?:{'|'.join(MONTHS)}|sept?|jan|feb|mar|apr|jun|jul|aug|oct|nov|dec)"
 _DAY: Final = r"(?P<day>0?[1-9]|[12]\d|3[01])(?P<th>st|nd|rd|th)?"
 _YEAR: Final = r"(?P<year>(?:19|20)\d\d)"
 _PART: Final = "|".join(_PARTS)
@@ -190,7 +190,7 @@ def _piece(match: re.Match[str], reference: ReferenceTime) -> Period | None:
         case [ordinal, unit]:
             number = 0 if ordinal == "last" else _ordinal(ordinal)
             weekday = WEEKEND if unit == "weekend" else None
-            weekday = _WEEKDAYS.index(unit) if unit in _WEEKDAYS else weekday
+            weekday = WEEKDAYS.index(unit) if unit in WEEKDAYS else weekday
             return nth_of(whole, number, {"week": 7, "weekend": 2}.get(unit, 1), weekday)
     return None
 
@@ -236,7 +236,7 @@ def _days_of_month(match: re.Match[str], reference: ReferenceTime) -> Period | N
 
 def _month_number(match: re.Match[str]) -> int:
     name = _said(match, "month")[:3]
-    return next(n for n, month in enumerate(_MONTHS, start=1) if month[:3] == name)
+    return next(n for n, month in enumerate(MONTHS, start=1) if month[:3] == name)
 
 
 def _calendar_day(match: re.Match[str], reference: ReferenceTime) -> Period | None:
@@ -315,7 +315,7 @@ def _part_of(day: datetime, match: re.Match[str]) -> Period:
 
 
 def _weekday(match: re.Match[str], reference: ReferenceTime) -> Period:
-    number = _WEEKDAYS.index(_said(match, "weekday"))
+    number = WEEKDAYS.index(_said(match, "weekday"))
     return _part_of(nearest_weekday(reference, number, _said(match, "which")), match)
 
 
@@ -337,7 +337,7 @@ def _calendar_unit(match: re.Match[str], reference: ReferenceTime) -> Period:
 
 def _weekday_of_week(match: re.Match[str], reference: ReferenceTime) -> Period:
     """ "Tuesday of last week"."""
-    number, shift = _WEEKDAYS.index(_said(match, "weekday")), _SHIFTS[_said(match, "which")]
+    number, shift = WEEKDAYS.index(_said(match, "weekday")), _SHIFTS[_said(match, "which")]
     return days_from(weekday_of_week(reference, number, shift), 1)
 
 
@@ -414,8 +414,8 @@ _FEAST: Final = (
     rf"|pentecost|whitsun)(?:,?\s+{_YEAR})?{_LAST_WORD}"
 )
 _NTH: Final = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)"
-_WEEKDAY: Final = rf"(?P<weekday>{'|'.join(_WEEKDAYS)})"
-_ON_WEEKDAY: Final = rf"(?:(?:{'|'.join(_WEEKDAYS)}),?\s+(?:the\s+)?)?"
+_WEEKDAY: Final = rf"(?P<weekday>{'|'.join(WEEKDAYS)})"
+_ON_WEEKDAY: Final = rf"(?:(?:{'|'.join(WEEKDAYS)}),?\s+(?:the\s+)?)?"
 """A date may name its weekday, too."""
 _SEASON: Final = rf"(?P<season>{'|'.join(_SEASONS)})"
 
@@ -439,7 +439,7 @@ _WHOLES: Final = (
 _WHOLE: Final = rf"(?P<whole>{_any_of(_WHOLES)})"
 _PIECES: Final = (
     r"(?:first|second|last)\s+half|beginning|start|middle|end"
-    rf"|(?:{'|'.join(_DAYS[:4])}|last)\s+(?:day|week|weekend|{'|'.join(_WEEKDAYS)})"
+    rf"|(?:{'|'.join(_DAYS[:4])}|last)\s+(?:day|week|weekend|{'|'.join(WEEKDAYS)})"
     rf"|(?:first|last)\s+(?:\d\d?|{NUMBER_WORDS})\s+(?:days|weeks|months)"
 )
 _DATES: Final = (
@@ -465,7 +465,7 @@ _DATES: Final = (
         rf"{_ON_WEEKDAY}(?P<month>{_MONTH})\.?\s+(?:the\s+)?{_DAY}(?:,?\s+{_YEAR})?", _calendar_day
     ),
     Form(rf"(?P<month>{_MONTH})\.?,?\s+(?:of\s+)?{_YEAR}", _month),
-    Form(rf"(?:{'|'.join(_WEEKDAYS)})\s+the\s+{_NTH}", _day_of_month),
+    Form(rf"(?:{'|'.join(WEEKDAYS)})\s+the\s+{_NTH}", _day_of_month),
     Form(rf"{_NTH}\s+of\s+(?P<which>the|this|last|next)\s+month", _day_of_month),
     Form(rf"(?P<which>last|next|this)\s+{_SEASON}", _season),
     Form(rf"{_SEASON}\s+(?:of\s+)?{_YEAR}", _season),
@@ -491,7 +491,7 @@ _DATES: Final = (
         r"(?P<which>last|this|next|previous|coming)\s+(?P<unit>week|weekend|month|quarter|year)",
         _calendar_unit,
     ),
-    Form(rf"(?P<which>last|next)\s+(?P<month>{'|'.join(_MONTHS)})", _month),
+    Form(rf"(?P<which>last|next)\s+(?P<month>{'|'.join(MONTHS)})", _month),
     Form(rf"{_COUNT}\s+{_UNIT}\s+ago", _ago),
     Form(rf"{_COUNT}\s+{_UNIT}\s+and\s+a\s+half\s+ago", _and_a_half_ago),
     Form(rf"{_COUNT}\s+and\s+a\s+half\s+{_UNIT}\s+ago", _and_a_half_ago),
@@ -500,7 +500,7 @@ _DATES: Final = (
 """Dates that need no other word."""
 _NTH_DAY: Final = Form(_NTH + _LAST_WORD, _day_of_month)
 _BARE: Final = (
-    Form(rf"(?P<month>{'|'.join(_MONTHS)})", _month),
+    Form(rf"(?P<month>{'|'.join(MONTHS)})", _month),
     Form(_SEASON, _season),
     Form(_YEAR, _year),
     Form(_FEAST, _feast),
@@ -603,7 +603,7 @@ def _lead(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"{BEGINS}{pattern}\Z", re.IGNORECASE)
 
 
-_NAMED: Final = "|".join((*_MONTHS, *_WEEKDAYS, *_SEASONS, *_NUMBERS, *_DAYS))
+_NAMED: Final = "|".join((*MONTHS, *WEEKDAYS, *_SEASONS, *_NUMBERS, *_DAYS))
 _WORD: Final = re.compile(
     rf"{BEGINS}(?=\d|(?:{_NAMED}|{_MONTH}|Q[1-4]|H[12]|half|calendar|[CK]W"
     r"|last|this|next|previous|coming|past|beginning|start|middle|end|early|mid|late|earlier|later"
@@ -634,7 +634,7 @@ _SINGLES: Final = (
     ),
     (_lead(r"over\s+(?:the\s+)?"), (Form(_SEASON, _season),)),
     (_lead(r"(?:at|on|over)\s+"), (Form(_FEAST, _feast),)),
-    (_lead(rf"(?:{_PLANNED})for\s+"), (Form(rf"(?P<month>{'|'.join(_MONTHS)})", _month),)),
+    (_lead(rf"(?:{_PLANNED})for\s+"), (Form(rf"(?P<month>{'|'.join(MONTHS)})", _month),)),
     (
         _lead(r"(?:in|within)\s+"),
         (Form(rf"{_COUNT}\s+{_UNIT}(?:['\u2019]?\s+time)?", _units_ahead),),

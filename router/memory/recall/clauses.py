@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from router.memory.query.dates import MONTHS, WEEKDAYS
 from router.memory.texts.related_words import related_to
 from router.memory.texts.words import words_of
 from router.text import STOPWORDS, stem, word_set
@@ -32,16 +33,16 @@ _KEPT: Final = 4_096
 _CHARACTERS: Final = 200
 _MAX_SUBJECT_WORDS: Final = 8
 _WORD: Final = re.compile(r"[^\W_](?:[\w'./@-]*\w)?|[:;,.!?=]")
-MEASURES: Final = frozenset(
+_DAYS: Final = frozenset(map(stem, {*WEEKDAYS, *MONTHS} - {"may"}))
+"""Days and months; "may" is mostly another word."""
+MEASURES: Final = _DAYS | frozenset(
     map(
         stem,
         word_set(
             """
             dose second minute hour day week month year time date morning evening night today price
             cost pay fee charge amount number euro dollar cent percent size length level rate limit
-            count total duration period age name kind people person thing place way part
-            monday tuesday wednesday thursday friday saturday sunday
-            january february march april may june july august september october november december
+            count total duration period age name kind people person thing place way part may
             min sec max minimum maximum kg km mb gb ms
             """
         ),
@@ -49,23 +50,11 @@ MEASURES: Final = frozenset(
 )
 """Units, times and words of measure. That two statements share one does not make them about the
 same matter: logs are kept, and deploys are made, on some number of days."""
-_DAYS: Final = frozenset(
-    map(
-        stem,
-        word_set(
-            """
-            monday tuesday wednesday thursday friday saturday sunday january february march april
-            june july august september october november december
-            """
-        ),
-    )
-)
 _BE: Final = word_set("is are was were am be been being = :")
 _HAVE: Final = word_set("has have had")
 _OPENS: Final = re.compile(
     r"(?:since|as of|starting|from) (?:[\w .]{1,30}?,? (?=(?:my|our|the|I|we)\b)"
-    r"|(?:(?:last|this|next) \w+|\d{4}|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february"
-    r"|march|april|may|june|july|august|(?:septem|octo|novem|decem)ber),? (?=\w))"
+    rf"|(?:(?:last|this|next) \w+|\d{{4}}|{'|'.join((*WEEKDAYS, *MONTHS))}),? (?=\w))"
     r"|(?:from now on|now),? ",
     re.IGNORECASE,
 )
@@ -80,7 +69,7 @@ _BESIDE_VERBS: Final = word_set(
 )
 _IRREGULAR: Final = word_set(
     "took went rose fell got left bought sold gave quit became made began ran came lost chose "
-    "written built kept sold led paid made sent run held set born done shown read given taken "
+    "written built kept led paid sent run held set born done shown read given taken "
     "hidden drawn driven known grown split found put cut frozen broken chosen"
 )
 _TAIL: Final = re.compile(
