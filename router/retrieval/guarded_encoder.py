@@ -7,7 +7,8 @@ are ranked by their words alone (``RequestReader.read``). Three things keep them
 * threads of its own. A thread cannot be cancelled, so a call that hangs keeps one; the threads of
   the event loop are few, and the program that the router is part of uses them, too;
 * a circuit breaker, which opens at once when the time is over, because each try costs a request all
-  of it, and after ``FAILURES`` failures in a row otherwise.
+  of it, and after ``FAILURES`` failures in a row otherwise. It stays closed where the encoder has
+  answered other requests in that time: such an encoder works, but more is asked than it can do.
 
 Skills are encoded elsewhere, in batches, and may take longer.
 """
@@ -66,6 +67,7 @@ class GuardedEncoder:
         self._part = OptionalPart("encoder", Events() if events is None else events)
         self._breaker = CircuitBreaker(failures=FAILURES, reset_seconds=RESET_SECONDS, clock=clock)
         self._threads = ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="request-encoder")
+        self._answers = 0
 
     async def ask(self, work: Callable[[Encoder], T]) -> T:
         """What ``work`` gives, which is called with the encoder: here if the encoder is static,
@@ -81,6 +83,7 @@ class GuardedEncoder:
             reason = f"{self.identity}: it failed lately and is left alone for a while"
             self._part.failed(reason)
             raise EncoderError(reason)
+        answers_before = self._answers
         with call:
             try:
                 async with asyncio.timeout(self._seconds):
@@ -88,7 +91,8 @@ class GuardedEncoder:
                         partial(work, self._encoder), executor=self._threads, leaves=True
                     )
             except TimeoutError:
-                call.refused()
+                if self._answers == answers_before:
+                    call.refused()
                 raise self._failed(
                     f"{self.identity}: no answer within {self._seconds:g} s"
                 ) from None
@@ -100,6 +104,7 @@ class GuardedEncoder:
                 what = f"{self.identity}: {type(error).__name__}: {error}"
                 raise self._failed(what, trace=True) from error
             call.succeeded()
+            self._answers += 1
         self._part.worked()
         return done
 

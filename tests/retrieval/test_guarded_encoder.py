@@ -68,6 +68,21 @@ async def test_an_encoder_that_hangs_costs_a_request_the_limit_and_the_next_ones
     assert remote.calls <= 1  # the thread may not have come to it
 
 
+async def test_an_encoder_that_answers_others_meanwhile_is_busy_and_not_down(
+    remote: Remote,
+) -> None:
+    """A burst on a slow encoder left it alone for half a minute while it answered."""
+    guarded = GuardedEncoder(remote, seconds=1, clock=Clock())
+    free = threading.Event()
+    late = asyncio.create_task(guarded.ask(lambda _: free.wait(WAIT_SECONDS)))
+    await asyncio.sleep(0)  # it is asked first
+    assert await guarded.ask(one_text) == 1
+    with pytest.raises(EncoderError, match="no answer within"):
+        await late
+    free.set()
+    assert await guarded.ask(one_text) == 1
+
+
 async def test_after_failures_in_a_row_the_encoder_is_left_alone_until_one_request_tries_it(
     remote: Remote,
 ) -> None:
