@@ -348,7 +348,7 @@ class SemanticRouter(OpenedInBlock):
         answer, cache_trace = await self._caches.answer(prepared)
         if answer is None:
             with self._admission:
-                answer = await self._decide_in_flight(snapshot, prepared, cache_trace)
+                answer = await self._shared_decision(snapshot, prepared, cache_trace)
             answer = answer.copy_with(id=next(self._ids))  # others may have been given the same
         if (learner := snapshot.parts.learner) is not None:  # for feedback
             self._answered.append(learner.record_of(answer, parsed, prepared.cache_context))
@@ -374,46 +374,36 @@ class SemanticRouter(OpenedInBlock):
             use_semantic_cache and self._use_semantic_cache,
         )
 
-    async def _decide_in_flight(
+    async def _shared_decision(
         self, snapshot: Snapshot, prepared: PreparedRequest, cache_trace: tuple[StageTrace, ...]
     ) -> RoutingResult:
-        """Decide a request that no cache answers. Where this may wait for an LLM or an encoder,
-        identical requests that come meanwhile share one decision. A request that comes after
-        ``forget`` or feedback does not share a decision that began before."""
-        if not snapshot.waits:
-            return await self._decide(snapshot, prepared, cache_trace)
-        key = (
-            normalise(prepared.request.text),
-            prepared.cache_context,
-            prepared.use_fuzzy,
-            prepared.skill_index.catalog.version,
-            self._forget_count if self.cluster is None else self.cluster.answers.epoch(),
-        )
-        return await self._flights.do(
-            key, lambda: self._decide_in_cluster(snapshot, prepared, cache_trace)
-        )
+        """Decide a request that no cache answers, together with identical requests that come
+        meanwhile. Where the decision may wait for an LLM or an encoder, those of this process share
+        it; where it asks an LLM, so do those of other processes of the cluster. A request that
+        comes after ``forget`` or feedback does not share a decision that began before."""
 
-    async def _decide_in_cluster(
-        self, snapshot: Snapshot, prepared: PreparedRequest, cache_trace: tuple[StageTrace, ...]
-    ) -> RoutingResult:
-        """Decide a request. In a cluster, one process asks the LLM and the others take its
-        answer."""
-        if self.cluster is None or not snapshot.parts.llm.models:
-            return await self._decide(snapshot, prepared, cache_trace)
+        async def decide() -> RoutingResult:
+            return await self._decide_and_keep(snapshot, prepared, cache_trace)
+
+        if not snapshot.waits:
+            return await decide()
+        text, context = prepared.request.text, prepared.cache_context
+        version, cluster = snapshot.catalog.version, self.cluster
+        epoch = self._forget_count if cluster is None else cluster.answers.epoch()
+        key = normalise(text), context, prepared.use_fuzzy, version, epoch
+        if cluster is None or not snapshot.parts.llm.models:
+            return await self._flights.do(key, decide)
+        flight = cluster.flight
 
         async def look() -> RoutingResult | None:
             cached, _ = await self._caches.answer(prepared, emit_events=False)
             return cached
 
-        return await self.cluster.flight.once(
-            prepared.request.text,
-            prepared.cache_context,
-            prepared.skill_index.catalog.version,
-            look=look,
-            decide=lambda: self._decide(snapshot, prepared, cache_trace),
+        return await self._flights.do(
+            key, lambda: flight.once(text, context, version, look=look, decide=decide)
         )
 
-    async def _decide(
+    async def _decide_and_keep(
         self, snapshot: Snapshot, prepared: PreparedRequest, cache_trace: tuple[StageTrace, ...]
     ) -> RoutingResult:
         """Run stages 3 and 4, and store a sure answer in the caches."""
@@ -428,21 +418,13 @@ class SemanticRouter(OpenedInBlock):
         # Do not store the answer where the skills were reloaded meanwhile (it could replace a newer
         # answer) or where somebody has meanwhile had an answer forgotten.
         now = self._runtime.snapshot
-        if (
-            decided.cache_as is not None
-            and now is not None
-            and prepared.skill_index is now.index
-            and forget_count == self._forget_count
-        ):
+        is_current = now is not None and prepared.skill_index is now.index
+        if decided.cache_as is not None and is_current and forget_count == self._forget_count:
             result, catalog = decided.result, prepared.skill_index.catalog
             basis = Basis.of(decided.cache_as, result.selected_skills, catalog, digest)
+            use_fuzzy = prepared.use_fuzzy and decided.for_similar
             await self._caches.keep(
-                parsed.text,
-                prepared.cache_context,
-                result,
-                basis,
-                catalog,
-                use_fuzzy=prepared.use_fuzzy and decided.for_similar,
+                parsed.text, prepared.cache_context, result, basis, catalog, use_fuzzy=use_fuzzy
             )
         if decided.audit is not None:
             audit = self._audit(decider, prepared, decided.audit)
