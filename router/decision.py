@@ -248,17 +248,10 @@ class Decider:
         """The verdict where no LLM is configured, and whether it may be cached: not if the request
         could not be encoded. The local model answers for the skills that its labels cover,
         retrieval for the others."""
+        settings, learner = self._settings.vector, self._parts.learner
         retrieved = await self._retrieve(request)
         if retrieved.by_words_alone:  # the local model needs the vector
-            return verdict_of_retrieval(request.text, retrieved, self._settings.vector), False
-        verdict = await self._with_local_model(request, retrieved)
-        return verdict, True
-
-    async def _with_local_model(
-        self, request: Request, retrieved: RetrievalDecision
-    ) -> RoutingResult:
-        """See ``_without_llm``."""
-        settings, learner = self._settings.vector, self._parts.learner
+            return verdict_of_retrieval(request.text, retrieved, settings), False
         local = None
         if (
             learner is not None
@@ -269,22 +262,22 @@ class Decider:
             scores = {match.name: match.score for match in retrieved.matches}
             local = await learner.answer_without_llm(request, self._index, scores, fits=fits)
         if learner is None or local is None:
-            return verdict_of_retrieval(request.text, retrieved, settings)
+            return verdict_of_retrieval(request.text, retrieved, settings), True
         uncovered = 1 - local.coverage
-        if local.confidence >= max(uncovered, LIKELY):
-            return verdict_of_local_model(request.text, local, settings, retrieved.microseconds)
-        uncovered_skills = tuple(learner.uncovered_skills())
-        other = await self._retrieve(replace(request, available=uncovered_skills))
-        other = replace(other, confidence=uncovered * other.confidence)
-        if other.decision is Decision.ROUTE and other.selected == local.skills:
-            # The request is either covered or not, and both cases lead to the same answer: the two
-            # probabilities add up.
-            local = replace(local, confidence=local.confidence + other.confidence)
-        elif other.decision is Decision.ROUTE and other.confidence >= local.confidence:
-            return verdict_of_retrieval(request.text, other, settings)
-        if local.confidence >= LIKELY:
-            return verdict_of_local_model(request.text, local, settings, retrieved.microseconds)
-        return verdict_of_neither(local, other, settings)
+        if local.confidence < max(uncovered, LIKELY):
+            uncovered_skills = tuple(learner.uncovered_skills())
+            other = await self._retrieve(replace(request, available=uncovered_skills))
+            other = replace(other, confidence=uncovered * other.confidence)
+            if other.decision is Decision.ROUTE and other.selected == local.skills:
+                # The request is either covered or not, and both cases lead to the same answer: the
+                # two probabilities add up.
+                local = replace(local, confidence=local.confidence + other.confidence)
+            elif other.decision is Decision.ROUTE and other.confidence >= local.confidence:
+                return verdict_of_retrieval(request.text, other, settings), True
+            if local.confidence < LIKELY:
+                return verdict_of_neither(local, other, settings), True
+        spent = retrieved.microseconds
+        return verdict_of_local_model(request.text, local, settings, spent), True
 
     async def _refuses(self, request: Request) -> bool:
         """Whether a request says that it does not want some skill."""
