@@ -551,7 +551,7 @@ class Learner:
     def status(self) -> dict[str, Any]:
         """The state of learning, as plain JSON types. ``others`` counts the processes over the same
         skills that began earlier; each has an account of the error bound of its own."""
-        model, report = self.trainer.model, self.trainer.report
+        model, fitted_last = self.trainer.model, self.trainer.fitted_last
         return {
             "examples": {source.value: n for source, n in self._store.counts().items()},
             "model": None
@@ -561,7 +561,7 @@ class Learner:
                 "examples": model.examples,
                 "serves": self._serves(model),
             },
-            "last_training": None if report is None else asdict(report),
+            "last_training": None if fitted_last is None else {"shipped": fitted_last},
             "others": 0 if self._account is None else self._account.number,
             "bound": {"max_error": self.bound.max_error, **asdict(self.bound.status())},
             "calibrations": self.calibrations.status(),

@@ -13,7 +13,6 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -50,13 +49,6 @@ POLL_SECONDS: Final = 0.2
 """The pause between two checks whether the other process has finished."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingReport:
-    """The result of the last fit: whether there is a new model."""
-
-    shipped: bool
-
-
 class Trainer:
     """Fits local models in the background. Belongs to one event loop.
 
@@ -64,7 +56,7 @@ class Trainer:
         calibrates: whether each model's coverage is fitted, too.
         model: the latest model; None before the first.
         current: whether it was fitted for the current skills.
-        report: the result of the last fit; None before it.
+        fitted_last: whether the last fit gave a model; None before it.
     """
 
     def __init__(
@@ -95,7 +87,7 @@ class Trainer:
         self._peers = peers
         self.model: LocalModel | None = None
         self.current = False
-        self.report: TrainingReport | None = None
+        self.fitted_last: bool | None = None
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._new_labels = 0
         self._skills_changed = False
@@ -153,7 +145,7 @@ class Trainer:
             new, self._new_labels = self._new_labels, 0
             fit_on_any_change, self._fit_on_any_change = self._fit_on_any_change, False
             previous = self.model if self.current else None
-            fitted: tuple[LocalModel | None, TrainingReport | None]
+            fitted: tuple[LocalModel | None, bool | None]
             try:
                 key = "" if self._peers is None else await in_thread(self.key)
                 if self._peers is not None and not await self._peers.may_fit(key):
@@ -168,15 +160,15 @@ class Trainer:
             if self._skills_changed:  # during the fit: its model is of the old skills
                 self._fit_on_any_change |= fit_on_any_change
                 continue
-            self.model, report = fitted
+            self.model, is_fitted = fitted
             self.current = self._peers is None or self.model is not None
-            self.report = report or self.report
+            self.fitted_last = self.fitted_last if is_fitted is None else is_fitted
             if not self._fit_on_any_change:
                 return
 
     async def _fit_in_turn(
         self, previous: LocalModel | None, new: int, fit_on_any_change: bool
-    ) -> tuple[LocalModel | None, TrainingReport | None]:
+    ) -> tuple[LocalModel | None, bool | None]:
         """See ``_fit``. Processes that share the evidence file take turns, and use each other's
         models."""
         clock = asyncio.get_running_loop().time
@@ -191,8 +183,8 @@ class Trainer:
 
     def _fit(
         self, previous: LocalModel | None, new: int, fit_on_any_change: bool, *, waits: bool
-    ) -> tuple[LocalModel | None, TrainingReport | None]:
-        """The model to use, and the result of the fit; None where no fit was due. With
+    ) -> tuple[LocalModel | None, bool | None]:
+        """The model to use, and whether the fit gave one; None where no fit was due. With
         ``fit_on_any_change``, a fit is due as soon as any example has changed. Called in a thread,
         one call at a time.
 
@@ -212,7 +204,7 @@ class Trainer:
 
     def _fit_or_reuse(
         self, previous: LocalModel | None, new: int, fit_on_any_change: bool
-    ) -> tuple[LocalModel | None, TrainingReport | None]:
+    ) -> tuple[LocalModel | None, bool | None]:
         key = self.key()
         stored = self._stored_model()
         if stored is not None and (
@@ -237,7 +229,7 @@ class Trainer:
         with one_matrix_thread():
             model = LocalModel.fit(examples, vectors, version=self._last_version)
             if model is None:
-                return None, TrainingReport(shipped=False)
+                return None, False
             if self.calibrates:
                 texts = [example.text for example in examples]
                 model.coverage = ExampleCoverage.fit(
@@ -246,7 +238,7 @@ class Trainer:
         model.evidence_digest = digest
         if key == self.key():  # else the skills have changed since the examples were read
             self._store_model(model)
-        return model, TrainingReport(shipped=True)
+        return model, True
 
     async def take_published(self) -> None:
         """Another process has published a model: use it if it is for these skills."""
