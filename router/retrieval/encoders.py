@@ -96,6 +96,8 @@ def of_requests(encoder: Encoder, seconds: float) -> Encoder:
 class HeadEncoder(ABC):
     """What encoders share that are too slow, or read too little, for whole bodies."""
 
+    static: Final = False
+
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
 
@@ -105,8 +107,6 @@ class HeadEncoder(ABC):
 
 class SentenceTransformerEncoder(HeadEncoder):
     """Any sentence-transformers model, by name or folder."""
-
-    static: Final = False
 
     def __init__(self, model: str) -> None:
         try:
@@ -128,8 +128,6 @@ class SentenceTransformerEncoder(HeadEncoder):
 
 class OpenAIEncoder(HeadEncoder):
     """An OpenAI-compatible embeddings endpoint."""
-
-    static: Final = False
 
     def __init__(
         self,
@@ -200,8 +198,6 @@ class OpenAIEncoder(HeadEncoder):
 
 class OllamaEncoder(HeadEncoder):
     """An Ollama server's embedding model."""
-
-    static: Final = False
 
     def __init__(self, model: str, *, host: str | None, seconds: float | None = None) -> None:
         """``seconds`` is set for requests; see ``within``."""

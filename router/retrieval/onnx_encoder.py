@@ -52,8 +52,6 @@ MAX_THREADS: Final = 4
 class OnnxEncoder(HeadEncoder):
     """A tokenizer and the weights of a model, on this machine."""
 
-    static: Final = False
-
     def __init__(self, tokenizer: Path, weights: Path, *, digest: str | None = None) -> None:
         """Load the model.
 
@@ -133,8 +131,6 @@ class OnnxEncoder(HeadEncoder):
 
 class FastEmbedEncoder(HeadEncoder):
     """A model that fastembed downloads and pools."""
-
-    static: Final = False
 
     def __init__(self, model: str) -> None:
         from fastembed import TextEmbedding
