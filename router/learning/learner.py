@@ -222,12 +222,13 @@ class Learner:
         known = await in_thread(lambda: recognise(self._catalogs(), roots, self._described))
         self._known_catalog = replace(known, roots=roots)
         place = self._account = await in_thread(lambda: AccountPlace(self._store.folder, known.key))
-        bound = await in_thread(lambda: self._store.state(place.state))
-        calibrations = await in_thread(
-            lambda: self._store.state(self._state_name(known, "calibrations"))
+        names = (
+            place.state,
+            self._state_name(known, "calibrations"),
+            self._state_name(known, "calibrated_rows"),
         )
-        rows = await in_thread(
-            lambda: self._store.state(self._state_name(known, "calibrated_rows"))
+        bound, calibrations, rows = await in_thread(
+            lambda: [self._store.state(name) for name in names]
         )
         try:
             self.calibrations = StageCalibrations(calibrations, rows or ())

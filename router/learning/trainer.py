@@ -1,8 +1,8 @@
 """Fits the local model again when there are enough new labels, without delaying requests.
 
-A new model of all examples is fitted in a thread and used at once. Earlier, it was used only if a
-model without the newest examples did as well on them as the previous model. This cost a second fit
-each time and did not keep out worse models, not even where labels were false.
+A new model of all examples is fitted in a thread and used at once. It is not compared with the
+previous model on the newest examples first: this cost a second fit each time and did not keep out
+worse models, not even where labels were false.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ disk.
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import math
 import time
@@ -271,7 +270,7 @@ class SkillManager:
             self._subscriptions.pop(source)()
         for source in sources:
             if source not in self._subscriptions:
-                on_changed = functools.partial(self._on_source_changed, source)
+                on_changed = partial(self._on_source_changed, source)
                 self._subscriptions[source] = source.subscribe(on_changed)
                 if not source.roots:  # it may have changed since it was read
                     self._note_change(source)
