@@ -127,28 +127,8 @@ class SemanticRouter(OpenedInBlock):
                 "roots and sources: give one of them; sources may hold folders"
             )
         what, given = ("sources", sources) if roots is None else ("roots", roots)
-        from router.settings.settings import Settings
-
-        if settings is None:
-            settings = Settings()
-        takes = "; from_tools takes tools, and from_skills folders"
-        check_kind("settings", settings, Settings, way_out=takes)
-        if encoder is not None:
-            from router.retrieval.encoders import Encoder
-
-            check_part("encoder", encoder, Encoder, "; the setting encoder.kind takes a name")
-        if models is not None:
-            from router.llm.protocol import ChatModel
-
-            models = checked_parts(
-                "models", models, ChatModel, "; the setting llm.providers takes names"
-            )
-        if cache is not None:
-            check_part("cache", cache, AnswerCache, "; the setting cluster.url takes an address")
-        if observers != ():
-            from router.skills.observers import CatalogObserver
-
-            observers = checked_parts("observers", observers, CatalogObserver)
+        settings = _checked_settings(settings)
+        models, observers = _checked_parts(encoder, models, cache, observers)
         check_kind("use_semantic_cache", use_semantic_cache, bool)
         if enrichment is not None:
             check_kind("enrichment", enrichment, str, Path)
@@ -777,6 +757,44 @@ class SemanticRouter(OpenedInBlock):
         if not isinstance(self.cache, LocalAnswers):
             raise ConfigurationError("cache: this router keeps its answers elsewhere")
         return self.cache
+
+
+def _checked_settings(settings: Settings | None) -> Settings:
+    """The settings; those of the environment and the working directory where none are given."""
+    from router.settings.settings import Settings
+
+    if settings is None:
+        return Settings()
+    takes = "; from_tools takes tools, and from_skills folders"
+    check_kind("settings", settings, Settings, way_out=takes)
+    return settings
+
+
+def _checked_parts(
+    encoder: Encoder | None,
+    models: Sequence[ChatModel] | None,
+    cache: AnswerCache | None,
+    observers: Sequence[CatalogObserver],
+) -> tuple[Sequence[ChatModel] | None, Sequence[CatalogObserver]]:
+    """The models and the observers as tuples, after a check of all four. The protocol of a part
+    that is not given is not imported."""
+    if encoder is not None:
+        from router.retrieval.encoders import Encoder
+
+        check_part("encoder", encoder, Encoder, "; the setting encoder.kind takes a name")
+    if models is not None:
+        from router.llm.protocol import ChatModel
+
+        models = checked_parts(
+            "models", models, ChatModel, "; the setting llm.providers takes names"
+        )
+    if cache is not None:
+        check_part("cache", cache, AnswerCache, "; the setting cluster.url takes an address")
+    if observers != ():
+        from router.skills.observers import CatalogObserver
+
+        observers = checked_parts("observers", observers, CatalogObserver)
+    return models, observers
 
 
 def _with_paths(what: str, sources: Sequence[SkillSource | Path | str]) -> list[SkillSource | Path]:
