@@ -80,15 +80,6 @@ async def test_a_look_that_answers_nobody_is_not_told_of(index: SkillIndex) -> N
     assert (again, told) == (None, [])
 
 
-async def test_an_answer_that_rests_on_an_unknown_skill_is_refused(index: SkillIndex) -> None:
-    caches = CacheStages(LocalAnswers(), Events(), repeat("new"))
-    basis = Basis(DecidedBy.PERSON, "another catalog", digests=(("gone", "digest"),))
-    result = kept_answer("git").result
-    await caches.keep(ASKED.text, "c", result, basis, index.catalog, use_fuzzy=True)
-    again, (_, exact) = await caches.answer(PreparedRequest(ASKED, "c", index, "", True))
-    assert (again, exact.reason) == (None, "not given again: gone is not installed")
-
-
 async def test_the_trace_says_which_cache_answered_and_why_one_did_not(index: SkillIndex) -> None:
     caches = CacheStages(LocalAnswers(), Events(), repeat("new"))
     basis = Basis.of(DecidedBy.ROUTER, ["git"], index.catalog)

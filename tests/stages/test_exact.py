@@ -15,38 +15,6 @@ from router.stages.exact import CacheStats, ExactCache
 from router.text import normalise
 
 
-def test_what_was_set_is_got() -> None:
-    cache: ExactCache[RoutingResult] = ExactCache()
-    cache.set("Fix the bug", answer("debugging"))
-    assert cache.get("Fix the bug") == answer("debugging")
-
-
-def test_another_spelling_of_the_same_text_gets_the_same_answer() -> None:
-    cache: ExactCache[RoutingResult] = ExactCache()
-    cache.set("Fix the bug", answer("debugging"))
-    assert cache.get("  fix THE bug. ") == answer("debugging")
-
-
-def test_an_unknown_request_gets_nothing() -> None:
-    assert ExactCache().get("Fix the bug") is None
-
-
-def test_an_answer_never_leaves_its_context() -> None:
-    cache: ExactCache[RoutingResult] = ExactCache()
-    cache.set("Fix the bug", answer("debugging"), "one catalog")
-    assert cache.get("Fix the bug", "another catalog") is None
-
-
-def test_the_least_recently_used_entry_goes_first() -> None:
-    cache: ExactCache[RoutingResult] = ExactCache(max_entries=2)
-    cache.set("first", answer("1"))
-    cache.set("second", answer("2"))
-    cache.get("first")
-    cache.set("third", answer("3"))
-    held = [text for text in ("first", "second", "third") if cache.get(text)]
-    assert held == ["first", "third"]
-
-
 def test_long_requests_and_their_spellings_are_bounded_in_bytes() -> None:
     cache: ExactCache[RoutingResult] = ExactCache(max_entries=1_000, max_bytes=1_000_000)
     tracemalloc.start()
@@ -76,25 +44,6 @@ def test_an_entry_lives_just_less_than_its_time(age: float, alive: bool) -> None
     cache.set("Fix the bug", answer("debugging"))
     clock.now += age
     assert (cache.get("Fix the bug") is not None) is alive
-
-
-def test_setting_again_replaces_the_answer_and_starts_its_life_anew() -> None:
-    clock = Clock(1_000_000.0)
-    cache: ExactCache[RoutingResult] = ExactCache(ttl_seconds=60, clock=clock)
-    cache.set("Fix the bug", answer("old"))
-    clock.now += 59
-    cache.set("fix the BUG", answer("new"))
-    clock.now += 59
-    assert cache.get("Fix the bug") == answer("new")
-    assert len(cache) == 1
-
-
-def test_clear_drops_everything() -> None:
-    cache: ExactCache[RoutingResult] = ExactCache()
-    cache.set("Fix the bug", answer("debugging"))
-    cache.clear()
-    assert cache.get("Fix the bug") is None
-    assert len(cache) == 0
 
 
 def test_stats_count_what_happened() -> None:

@@ -438,11 +438,6 @@ async def test_a_skill_that_is_refused_by_name_is_not_loaded(shipped: SkillIndex
     assert "git" not in refused.ranked
 
 
-async def test_the_name_that_follows_a_refused_one_wins(shipped: SkillIndex) -> None:
-    local = await decide(Request("not /git but /terminal"), shipped)
-    assert (local.decision, local.selected) == (Decision.ROUTE, ("terminal",))
-
-
 class _Opposite:
     """An encoder to which every request is the opposite of every skill."""
 
@@ -490,11 +485,3 @@ async def test_the_trace_tells_what_the_decision_rests_on(shipped: SkillIndex) -
     assert len(entry.candidates) == MAX_CANDIDATES
     assert set(entry.candidates[0].evidence) == {"lexical", "cosine", "examples", "terms"}
     assert "commit" in str(entry.candidates[0].evidence["terms"])
-
-
-async def test_the_same_request_is_decided_alike(shipped: SkillIndex) -> None:
-    first, second = [
-        replace(await decide(Request("debug the crash in the parser"), shipped), microseconds=0.0)
-        for _ in range(2)
-    ]
-    assert first == second

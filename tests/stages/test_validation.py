@@ -261,21 +261,6 @@ async def test_a_request_after_the_change_does_not_join_one_from_before(
         assert (await router.route(SQUASH_PARAPHRASED)).selected_skills == ("debugging",)
 
 
-async def test_an_answer_of_a_process_with_older_skills_is_not_given(
-    skills: Path, tmp_path: Path
-) -> None:
-    write_skill(skills, "quilting", "Sews patchwork quilts from old shirts. Use to sew a quilt.")
-    state = tmp_path / "state"
-    async with router_over(skills, state) as behind, router_over(skills, state) as ahead:
-        shutil.rmtree(skills / "quilting")
-        await ahead.reload()
-        assert (await behind.route(QUILTS)).selected_skills == ("quilting",)
-        for request in (QUILTS, f"please {QUILTS}"):
-            result = await ahead.route(request)
-            assert "quilting" not in (*result.selected_skills, *result.suggested_skills)
-            assert result.stage is Stage.VECTOR
-
-
 # --- against an oracle: random changes, restarts, and two processes that share their state
 
 TOPICS: Final = (

@@ -227,13 +227,6 @@ def test_an_unsure_none_stays_one_where_retrieval_would_load_none(
     assert (verdict.decision, verdict.confidence) == (Decision.ABSTAIN, 0.05)
 
 
-def test_what_both_decline_is_refused_and_the_nearest_are_offered() -> None:
-    verdict, entry = weighed(choice(confidence=0.8), "none", REFUSED, SETTINGS)
-    offered = ("git", "testing", "writer")
-    assert (verdict.decision, verdict.suggested_skills) == (Decision.ABSTAIN, offered)
-    assert entry.reason == "none; offered: git, testing, writer"
-
-
 # --- answers without a confidence
 
 UNSTATED = "the LLM stated no confidence"
