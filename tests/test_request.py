@@ -100,7 +100,7 @@ def test_no_available_skills_is_not_the_same_as_all() -> None:
     assert Request.parse("x").available is None
 
 
-@pytest.mark.parametrize("available", ["git", [1], [None, "git"]])
+@pytest.mark.parametrize("available", ["git", 5, [1], [None, "git"]])
 def test_available_skills_must_be_a_list_of_names(available: object) -> None:
     with pytest.raises(InvalidRequest, match="available skills: "):
         Request.parse("x", available=available)  # type: ignore[arg-type]  # the point of the test
@@ -233,6 +233,7 @@ def test_a_message_of_no_known_form_is_refused(turn: dict[str, object]) -> None:
     "history",
     [
         "one string",
+        5,
         [3],
         {"role": "user", "content": "x"},
         [Turn("system", "x")],

@@ -190,15 +190,7 @@ async def test_a_skill_that_models_may_not_invoke_is_never_chosen(tmp_path: Path
     ("arguments", "part"),
     [
         ({"request": " "}, "request: empty"),
-        ({"request": "x" * 20_001}, "request: 20,001 characters"),
-        ({"request": "\x1b[0m"}, "request: empty"),
-        ({"request": "a\ud800"}, "request: not UTF-8, or half a character: U+D800 at position 1"),
-        ({"request": 5}, "request: expected a string, not int"),
         ({"request": "a", "available_skills": "git"}, "available skills: expected a list"),
-        ({"request": "a", "available_skills": 5}, "available skills: expected a list, not int"),
-        ({"request": "a", "available_skills": [["git"]]}, "available skills: every name must be"),
-        ({"request": "a", "history": 5}, "history: expected a list, not int"),
-        ({"request": "a", "history": {"role": "user"}}, "history: expected a list of turns"),
         ({"request": "a", "history": ["b", 5]}, "history.1: a turn is"),
         ({"request": "a", "scope": ""}, "scope: empty"),
         (
@@ -527,9 +519,3 @@ def test_one_loop_after_another_is_served_by_fresh_routers_on_the_same_state(
             return (await router.route(SQUASH)).stage
 
     assert [asyncio.run(ask()), asyncio.run(ask())] == [Stage.VECTOR, Stage.FUZZY]
-
-
-async def test_two_routers_over_the_same_folder_work_side_by_side(tmp_path: Path) -> None:
-    async with shipped_router(tmp_path) as one, shipped_router(tmp_path) as other:
-        assert (await one.route(SQUASH)).selected_skills == ("git",)
-        assert (await other.route(EMAIL)).selected_skills == ("writer",)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,9 @@ from cascade import (
     SQUASH,
     SQUASH_PARAPHRASED,
     answer,
-    router_over,
     settings_for,
     shipped_router,
-    some_skills,
     summary,
-    write_skill,
 )
 from servers.loopback import Reply
 from servers.openai_server import OpenAIServer, completion
@@ -240,16 +236,6 @@ async def test_a_local_answer_that_is_not_strong_is_never_learnt(
 # --- restarts and changes
 
 
-async def test_a_new_router_on_the_same_state_answers_the_paraphrase(tmp_path: Path) -> None:
-    async with shipped_router(tmp_path) as router:
-        first = await router.route(SQUASH)
-    async with shipped_router(tmp_path) as router:
-        close = await router.route(SQUASH_PARAPHRASED)
-    assert (close.stage, close.from_cache) == (Stage.FUZZY, True)
-    assert close.selected_skills == first.selected_skills
-    assert close.id != first.id
-
-
 async def test_settings_that_change_answers_leave_earlier_answers_behind(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
@@ -262,65 +248,6 @@ async def test_settings_that_change_answers_leave_earlier_answers_behind(
     assert await stage(vector={"max_suggestions": 1}) is Stage.VECTOR
     openai_server.queue(completion(answer("git")))
     assert await stage(server=openai_server) is Stage.LLM
-
-
-def _change(skills: Path) -> None:
-    file = skills / "git" / "SKILL.md"
-    file.write_text(file.read_text(encoding="utf-8") + "\nOne more line.\n", encoding="utf-8")
-
-
-def _remove(skills: Path) -> None:
-    (skills / "git" / "SKILL.md").unlink()
-
-
-def _add(skills: Path) -> None:
-    write_skill(
-        skills,
-        "squash-commits",
-        "Squashes the last commits on this branch into one. Use to squash commits.",
-        "metadata:",
-        "  examples: |",
-        f"    {SQUASH}",
-    )
-
-
-WINNERS: dict[Callable[[Path], None], tuple[str, ...]] = {
-    _change: ("git",),
-    _remove: (),
-    _add: ("squash-commits",),
-}
-
-
-@pytest.mark.parametrize("change", WINNERS)
-async def test_a_stale_route_is_never_served_after_a_reload_or_a_restart(
-    tmp_path: Path, change: Callable[[Path], None]
-) -> None:
-    skills = some_skills(tmp_path / "skills", "git", "testing", "debugging", "writer")
-    async with router_over(skills, tmp_path / "state") as router:
-        before = await router.route(SQUASH)
-        assert before.selected_skills == ("git",)
-        change(skills)
-        await router.reload()
-        after = await router.route(SQUASH)
-    async with router_over(skills, tmp_path / "state") as router:
-        restarted = await router.route(SQUASH_PARAPHRASED)
-    assert after.stage is Stage.VECTOR
-    assert after.selected_skills[:1] == restarted.selected_skills[:1] == WINNERS[change]
-    assert after.catalog_version == restarted.catalog_version != before.catalog_version
-
-
-@pytest.mark.parametrize("change", WINNERS)
-async def test_a_change_while_no_router_runs_is_as_good_as_a_reload(
-    tmp_path: Path, change: Callable[[Path], None]
-) -> None:
-    skills = some_skills(tmp_path / "skills", "git", "testing", "debugging", "writer")
-    async with router_over(skills, tmp_path / "state") as router:
-        await router.route(SQUASH)
-    change(skills)
-    async with router_over(skills, tmp_path / "state") as router:
-        result = await router.route(SQUASH)
-    assert result.stage is Stage.VECTOR
-    assert result.selected_skills[:1] == WINNERS[change]
 
 
 async def test_what_a_caller_does_to_a_result_does_not_reach_the_caches(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cascade import CountingEncoder, happened, router_over, settings_for, some_skills, write_skill
+from cascade import CountingEncoder, happened, router_over, settings_for, some_skills
 
 from router import Discovered, InvalidRequest, SyncSemanticRouter
 from router.service.service import Service
@@ -63,18 +63,6 @@ async def test_a_suggestion_is_never_routed_to(tmp_path: Path, skills: Path, lis
         before.suggested_skills,
     )
     assert (named.selected_skills, named.suggested_skills) == ((), ())
-
-
-async def test_a_suggestion_that_gets_installed_is_one_no_longer(
-    tmp_path: Path, skills: Path, listing: Path
-) -> None:
-    async with router_over(skills, tmp_path / "state", listings=[listing]) as router:
-        assert ("subtitles", False) in seen(await router.discover(QUERY, installed_only=False))
-        write_skill(skills, "subtitles", "Translates subtitles of films.")
-        await router.reload()
-        found = await router.discover(QUERY, installed_only=False)
-        assert seen(found)[0] == ("subtitles", True)
-        assert ("subtitles", False) not in seen(found)
 
 
 async def test_a_query_is_checked_as_a_request_is(tmp_path: Path, skills: Path) -> None:

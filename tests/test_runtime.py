@@ -175,21 +175,6 @@ async def test_a_request_under_way_finishes_on_the_snapshot_that_it_started_with
     assert offered_names(held_server)[-1] == ["debugging", "quilting", "testing"]
 
 
-async def test_what_a_request_under_way_learns_is_not_served_after_the_reload(
-    skills: Path, tmp_path: Path, held_server: HeldServer
-) -> None:
-    held_server.queue(completion(answer("git")), completion(answer("debugging")))
-    async with router_over(skills, tmp_path / "state", held_server) as router:
-        under_way = asyncio.create_task(router.route(SQUASH))
-        await happened(held_server.arrived)
-        shutil.rmtree(skills / "git")
-        await router.reload()
-        held_server.release.set()
-        assert (await under_way).selected_skills == ("git",)
-        later = await router.route(SQUASH)
-    assert (later.stage, later.selected_skills) == (Stage.LLM, ("debugging",))
-
-
 async def test_skills_go_and_come_back_with_their_folder(skills: Path, tmp_path: Path) -> None:
     async with router_over(skills, tmp_path / "state") as router:
         await router.route(SQUASH)
