@@ -1,9 +1,8 @@
-"""The figures of an evaluation: each metric alone, then rows, judgements and reports."""
+"""The figures of an evaluation: rows, judgements and reports. The metrics themselves are compared
+with those of other libraries in ``tests/benchmarks/test_metric_oracles.py``."""
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,28 +16,16 @@ from router.evaluation import (
     LabelledRequest,
     hit_at_1,
     judge,
-    ndcg_at,
-    percentile,
     ranking,
     read_rows,
-    recall_at,
     share,
     summarise,
     summarise_by_kind,
     unknown_labels,
 )
-from router.learning.metrics import expected_calibration_error, risk_coverage
 from router.result import Candidate, Decision, Outcome, RoutingResult, Stage, StageTrace
 
-names = st.sampled_from("abcdefghijklmnop")
-rankings = st.lists(names, unique=True, max_size=12)
-label_sets = st.lists(names, unique=True, min_size=1, max_size=6)
 unit = st.floats(0, 1)
-answers = st.lists(st.tuples(unit, st.booleans()), min_size=1, max_size=40)
-
-
-def selective_risks(confidences: Sequence[float], right: Sequence[bool]) -> list[float]:
-    return [risk for _, risk in risk_coverage(confidences, right)]
 
 
 def result(
@@ -100,74 +87,11 @@ def test_a_result_without_candidates_ranks_what_it_names() -> None:
     assert ranking(result(Decision.ABSTAIN)) == ()
 
 
-# ---------------------------------------------------------------- ranking metrics
-
-
-@given(rankings, label_sets, st.integers(1, 12))
-def test_ranking_metrics_lie_between_0_and_1(ranked: list[str], labels: list[str], k: int) -> None:
-    assert 0 <= recall_at(ranked, labels, k) <= 1
-    assert 0 <= ndcg_at(ranked, labels, k) <= 1
-
-
-@given(label_sets, rankings, st.data())
-def test_labels_in_front_score_1_in_any_order(
-    labels: list[str], others: list[str], data: st.DataObject
-) -> None:
-    front = data.draw(st.permutations(labels))
-    ranked = [*front, *(name for name in others if name not in labels)]
-    assert hit_at_1(ranked, labels)
-    assert recall_at(ranked, labels, len(labels)) == 1
-    assert ndcg_at(ranked, labels, 10) == 1
-
-
-@given(rankings, label_sets, st.data())
-def test_the_order_of_the_labels_does_not_matter(
-    ranked: list[str], labels: list[str], data: st.DataObject
-) -> None:
-    other = data.draw(st.permutations(labels))
-    assert ndcg_at(ranked, labels, 10) == ndcg_at(ranked, other, 10)
-    assert recall_at(ranked, labels, 5) == recall_at(ranked, other, 5)
-
-
-@given(rankings.filter(lambda ranked: len(ranked) > 1), label_sets, st.data())
-def test_moving_a_label_up_never_lowers_ndcg(
-    ranked: list[str], labels: list[str], data: st.DataObject
-) -> None:
-    place = data.draw(st.integers(1, len(ranked) - 1))
-    before, here = ranked[place - 1], ranked[place]
-    if here in labels and before not in labels:
-        better = [*ranked[: place - 1], here, before, *ranked[place + 1 :]]
-    else:
-        better = list(ranked)
-    assert ndcg_at(better, labels, 10) >= ndcg_at(ranked, labels, 10)
-
-
-def test_ndcg_of_a_label_in_third_place_is_one_half() -> None:
-    assert ndcg_at(["x", "y", "a"], ["a"], 10) == 1 / math.log2(4)
-
-
-def test_ndcg_of_two_labels_in_places_one_and_three() -> None:
-    expected = (1 + 1 / 2) / (1 + 1 / math.log2(3))
-    assert ndcg_at(["a", "x", "b"], ["a", "b"], 10) == pytest.approx(expected)
-
-
-def test_what_lies_beyond_k_counts_for_nothing() -> None:
-    assert recall_at(["x", "a"], ["a"], 1) == 0
-    assert ndcg_at(["x", "a"], ["a"], 1) == 0
-
-
 def test_an_empty_ranking_hits_nothing() -> None:
     assert not hit_at_1([], ["a"])
 
 
 # ---------------------------------------------------------------- intervals and percentiles
-
-
-def test_wilson_interval_of_a_published_example() -> None:
-    # Newcombe, Statistics in Medicine 17 (1998), table I: 81 of 263 gives 0.2553 to 0.3662.
-    estimate = share([1.0] * 81 + [0.0] * 182)
-    assert estimate is not None
-    assert (round(estimate.low, 4), round(estimate.high, 4)) == (0.2553, 0.3662)
 
 
 @given(st.lists(unit, min_size=1, max_size=60))
@@ -178,97 +102,8 @@ def test_the_interval_holds_the_mean_and_stays_between_0_and_1(values: list[floa
     assert estimate.rows == len(values)
 
 
-@given(st.integers(1, 50))
-def test_a_full_share_still_has_room_below(n: int) -> None:
-    estimate = share([1.0] * n)
-    assert estimate is not None
-    assert estimate.low < 1
-    assert estimate.high == 1
-
-
 def test_no_rows_have_no_share() -> None:
     assert share([]) is None
-
-
-def test_percentiles_are_nearest_ranks() -> None:
-    values = [15.0, 20.0, 35.0, 40.0, 50.0]
-    assert [percentile(values, p) for p in (5, 30, 40, 50, 100)] == [15, 20, 20, 35, 50]
-
-
-@given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 100))
-def test_a_percentile_is_one_of_the_values(values: list[float], p: float) -> None:
-    assert percentile(values, p) in values
-
-
-# ---------------------------------------------------------------- risk and calibration
-
-
-def test_risks_follow_the_confidence_downwards() -> None:
-    risks = selective_risks([0.9, 0.5, 0.7, 0.1], [True, True, False, False])
-    assert risks == [0, 1 / 2, 1 / 3, 2 / 4]
-
-
-def test_equal_confidences_share_their_errors_evenly() -> None:
-    assert selective_risks([0.5, 0.5, 0.5, 0.5], [True, False, True, False]) == [0.5] * 4
-
-
-@given(answers, st.data())
-def test_risks_do_not_depend_on_the_order_of_the_rows(
-    rows: list[tuple[float, bool]], data: st.DataObject
-) -> None:
-    other = data.draw(st.permutations(rows))
-    assert selective_risks(*_columns(rows)) == selective_risks(*_columns(other))
-
-
-@given(answers)
-def test_risks_lie_between_0_and_1_and_end_at_the_error_rate(
-    rows: list[tuple[float, bool]],
-) -> None:
-    risks = selective_risks(*_columns(rows))
-    assert len(risks) == len(rows)
-    assert all(0 <= risk <= 1 for risk in risks)
-    assert risks[-1] == pytest.approx(sum(not right for _, right in rows) / len(rows))
-
-
-@given(answers)
-def test_equal_confidences_give_the_mean_over_all_orders(rows: list[tuple[float, bool]]) -> None:
-    right = [correct for _, correct in rows[:5]]
-    orders = [
-        selective_risks([1 - i / 10 for i in range(len(order))], order)
-        for order in itertools.permutations(right)
-    ]
-    mean = [math.fsum(column) / len(orders) for column in zip(*orders, strict=True)]
-    assert selective_risks([0.5] * len(right), right) == pytest.approx(mean)
-
-
-@given(answers, st.data())
-def test_calibration_error_is_between_0_and_1_in_any_order(
-    rows: list[tuple[float, bool]], data: st.DataObject
-) -> None:
-    error = expected_calibration_error(*_columns(rows))
-    other = data.draw(st.permutations(rows))
-    assert 0 <= error <= 1
-    assert expected_calibration_error(*_columns(other)) == pytest.approx(error)
-
-
-def test_confidences_that_come_true_have_no_calibration_error() -> None:
-    confidences = [0.75] * 4 + [0.0, 1.0]
-    right = [True, True, True, False, False, True]
-    assert expected_calibration_error(confidences, right) == 0
-
-
-def test_certainty_that_is_always_wrong_has_calibration_error_1() -> None:
-    assert expected_calibration_error([1.0, 1.0], [False, False]) == 1
-
-
-def test_bins_do_not_let_distant_confidences_cancel_out() -> None:
-    # 0.9 and always wrong, 0.1 and always right: one bin would see a gap of zero.
-    error = expected_calibration_error([0.9, 0.1], [False, True])
-    assert error == pytest.approx(0.9)
-
-
-def _columns(rows: Sequence[tuple[float, bool]]) -> tuple[list[float], list[bool]]:
-    return [confidence for confidence, _ in rows], [right for _, right in rows]
 
 
 # ---------------------------------------------------------------- rows
