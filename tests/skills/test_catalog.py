@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifest_texts import put
 
-from router.errors import ConfigurationError, UnknownSkill
 from router.skills.catalog import Catalog, load_catalog, merge_sources
 from router.skills.diagnostics import Severity
 from router.skills.folders import FolderSource
@@ -45,11 +44,6 @@ def test_a_catalog_cannot_be_changed(tmp_path: Path) -> None:
 def test_no_roots_give_an_empty_catalog() -> None:
     catalog = load_catalog([])
     assert (dict(catalog.skills), catalog.routable, catalog.diagnostics) == ({}, (), ())
-
-
-def test_a_missing_root_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="does not exist"):
-        load_catalog([tmp_path / "gone"])
 
 
 # Precedence
@@ -127,25 +121,6 @@ def test_a_diagnostic_is_shown_with_its_place(tmp_path: Path) -> None:
     path = put(tmp_path / "git", more="version: 1\n")
     [diagnostic] = load_catalog([tmp_path]).diagnostics
     assert str(diagnostic) == f"{path}:4: info: the format has no key 'version' [unknown-key]"
-
-
-# Looking up
-
-
-def test_an_unknown_name_is_answered_with_close_ones(tmp_path: Path) -> None:
-    put(tmp_path / "git-commit")
-    put(tmp_path / "cooking")
-    with pytest.raises(UnknownSkill) as caught:
-        load_catalog([tmp_path]).get("git-comit")
-    assert caught.value.suggestions == ("git-commit",)
-
-
-def test_a_skill_kept_from_routing_is_loaded_but_not_routable(tmp_path: Path) -> None:
-    put(tmp_path / "hidden", more="disable-model-invocation: true\n")
-    put(tmp_path / "shown")
-    catalog = load_catalog([tmp_path])
-    assert [skill.name for skill in catalog.routable] == ["shown"]
-    assert catalog.get("hidden").disable_model_invocation is True
 
 
 # The version

@@ -121,14 +121,6 @@ def test_the_search_stops_at_the_bound_on_folders_and_says_so(tmp_path: Path) ->
 # Links
 
 
-def test_a_folder_link_that_leaves_the_root_is_reported_and_not_followed(tmp_path: Path) -> None:
-    put(tmp_path / "outside")
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root" / "link").symlink_to(tmp_path / "outside")
-    assert found(tmp_path / "root") == []
-    assert reports(tmp_path / "root") == [("link", "link-leaves-root")]
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"

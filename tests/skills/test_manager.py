@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from router.errors import ConfigurationError, UnknownSkill
-from router.skills.catalog import Catalog, load_catalog
+from router.skills.catalog import Catalog
 from router.skills.changes import CatalogChange
 from router.skills.folders import FolderSource
 from router.skills.manager import SkillManager
@@ -255,15 +255,6 @@ async def test_folders_may_come_move_and_go(tmp_path: Path) -> None:
     assert list(final.skills) == ["git"]
 
 
-async def test_renaming_a_folder_renames_a_skill_that_is_named_after_it(tmp_path: Path) -> None:
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "SKILL.md").write_text("---\ndescription: x\n---\nbody")
-    async with live(tmp_path) as setup:
-        (tmp_path / "old").rename(tmp_path / "new")
-        renamed = await setup.until(lambda catalog: list(catalog.skills) == ["new"])
-    assert renamed.skills["new"].description == "x"
-
-
 async def test_a_root_may_come_go_and_come_back(tmp_path: Path) -> None:
     root = tmp_path / "project" / ".agents" / "skills"
     async with live(root, missing_ok=True) as setup:
@@ -275,27 +266,6 @@ async def test_a_root_may_come_go_and_come_back(tmp_path: Path) -> None:
             shutil.rmtree(tmp_path / "project")
             gone = await setup.until(lambda catalog: not catalog.skills)
             assert [notice.code for notice in gone.notices] == ["missing-root"]
-
-
-async def test_a_linked_root_is_followed_to_where_it_leads_now(tmp_path: Path) -> None:
-    put(tmp_path / "one" / "git", "one")
-    put(tmp_path / "two" / "git", "two")
-    link = tmp_path / "current"
-    link.symlink_to("one")
-    async with live(link) as setup:
-        (tmp_path / "new").symlink_to("two")
-        (tmp_path / "new").replace(link)
-        await setup.until_described("git", "two")
-        put(tmp_path / "two" / "git", "two again")
-        await setup.until_described("git", "two again")
-
-
-async def test_a_root_inside_another_is_seen_once(tmp_path: Path) -> None:
-    path = put(tmp_path / "inner" / "git", "old")
-    async with live(tmp_path / "inner", tmp_path) as setup:
-        in_place(path, text_of("git", "new"))
-        catalog = await setup.until_described("git", "new")
-    assert catalog.shadowed == ()
 
 
 async def test_a_change_of_precedence_is_seen(tmp_path: Path) -> None:
@@ -323,29 +293,6 @@ async def test_files_that_are_no_skills_lead_to_no_step(tmp_path: Path) -> None:
         in_place(path, text_of("git", "new"))
         await setup.until_described("git", "new")
         assert setup.manager.report().steps == 1
-
-
-# Broken edits
-
-
-async def test_a_half_written_file_keeps_the_last_good_version_until_it_is_mended(
-    tmp_path: Path,
-) -> None:
-    path = put(tmp_path / "git", "good")
-    async with live(tmp_path) as setup:
-        path.write_text("---\nname: git\ndescr")
-        broken = await setup.until(lambda catalog: catalog.stale)
-        assert broken.get("git").description == "good"
-        assert [fault.path for fault in setup.recorder.changes[-1].failed] == [path]
-        path.write_text("")
-        await setup.until(lambda catalog: catalog.stale != broken.stale)
-        in_place(path, text_of("git", "better"))
-        await setup.until_described("git", "better")
-        assert setup.recorder.changes[-1].mended == (path,)
-        path.write_text("broken")
-        await setup.until(lambda catalog: catalog.stale)
-        path.unlink()
-        await setup.until(lambda catalog: not catalog.skills)
 
 
 # Steps
@@ -584,33 +531,7 @@ def test_a_loop_that_ends_without_a_stop_takes_the_watcher_with_it(tmp_path: Pat
     assert not thread.is_alive()
 
 
-# Storms
-
-
-async def test_after_a_storm_the_catalog_is_what_a_fresh_load_gives(tmp_path: Path) -> None:
-    count, root = 300, tmp_path / "skills"
-    branches = [tmp_path / "main", tmp_path / "feature"]
-    for branch in branches:
-        for number in range(count):
-            put(branch / f"skill-{number}", branch.name)
-    for number in range(20):
-        put(branches[1] / f"only-here-{number}")
-    shutil.copytree(branches[0], root)
-    async with live(root, debounce_seconds=0.1) as setup:
-        for _round in range(5):
-            for branch in reversed(branches):
-                shutil.rmtree(root)
-                await asyncio.to_thread(shutil.copytree, branch, root)
-        put(root / "last", "one")
-        last = await setup.until_described("last", "one")
-        fresh = load_catalog([root])
-        assert last.skills == fresh.skills
-        assert (last.shadowed, last.failures, last.notices) == ((), (), ())
-        assert len(last.skills) == count + 1
-        in_place(root / "skill-7" / "SKILL.md", text_of("skill-7", "edited"))
-        await setup.until_described("skill-7", "edited")
-    for change, following in zip(setup.recorder.changes, setup.recorder.changes[1:], strict=False):
-        assert following.before is change.after
+# Memory
 
 
 async def test_memory_stays_flat_over_many_reloads(tmp_path: Path) -> None:

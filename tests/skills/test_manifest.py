@@ -123,8 +123,7 @@ def test_text_in_any_script_is_kept() -> None:
     assert manifest.diagnostics == ()
 
 
-# Where the frontmatter ends
-
+# What is refused
 
 NO_KEYS = "the frontmatter is not a list of keys, such as 'name: git' with its space"
 NO_TEXT = "no description: nothing to route by; there are the keys "
@@ -151,12 +150,6 @@ def test_what_cannot_be_loaded_is_refused_by_line_and_reason(
 ) -> None:
     error = refusal(data)
     assert (error.path, error.line, error.reason) == (PATH, line, reason)
-
-
-# Broken YAML
-
-
-# Hostile YAML
 
 
 def test_a_file_over_the_limit_is_refused() -> None:

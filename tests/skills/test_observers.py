@@ -199,21 +199,6 @@ async def test_an_observer_that_cancels_itself_is_tried_again() -> None:
     assert observers.reports()[0].last_error == "CancelledError: "
 
 
-async def test_a_killed_delivery_is_made_good() -> None:
-    recorder = Recorder()
-    recorder.gate.clear()
-    observers = Observers([recorder])
-    observers.publish(STEPS[0])
-    await recorder.began.wait()
-    [task] = [task for task in asyncio.all_tasks() if task.get_name() == "observer recorder"]
-    task.cancel()
-    await asyncio.wait([task])
-    recorder.gate.set()
-    observers.publish(STEPS[1])
-    await observers.drain()
-    assert [change.after for change in recorder.taken] == [STEPS[0].after, STEPS[1].after]
-
-
 async def test_an_observer_that_comes_later_is_told_from_then_on() -> None:
     early, late = Recorder("early"), Recorder("late")
     observers = Observers([early])

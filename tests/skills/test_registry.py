@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -26,72 +25,6 @@ def test_the_skills_are_there_from_the_start(tmp_path: Path) -> None:
     assert registry.get_skill_manifest("hidden").description == "x"
     with pytest.raises(UnknownSkill, match="did you mean git"):
         registry.get_skill_manifest("gitt")
-
-
-def test_a_reload_tells_what_it_changed(tmp_path: Path) -> None:
-    for name in ("edited", "removed", "same"):
-        put(tmp_path / name)
-    registry = SkillRegistry([tmp_path])
-    before = registry.catalog
-    put(tmp_path / "edited", text="y")
-    put(tmp_path / "added")
-    shutil.rmtree(tmp_path / "removed")
-    diff = registry.reload()
-    assert (diff.added, diff.changed, diff.removed) == (("added",), ("edited",), ("removed",))
-    assert diff.before is before
-    assert diff.after is registry.catalog
-    assert registry.list_available_skills() == ("added", "edited", "same")
-
-
-def test_a_reload_of_the_same_files_changes_nothing(tmp_path: Path) -> None:
-    put(tmp_path / "git")
-    registry = SkillRegistry([tmp_path])
-    diff = registry.reload()
-    assert (diff.added, diff.changed, diff.removed) == ((), (), ())
-    assert diff.after.version == diff.before.version
-
-
-def test_removing_the_winner_brings_the_shadowed_skill_back_as_a_change(tmp_path: Path) -> None:
-    put(tmp_path / "project" / "git", text="strong")
-    put(tmp_path / "user" / "git", text="weak")
-    registry = SkillRegistry([tmp_path / "project", tmp_path / "user"])
-    shutil.rmtree(tmp_path / "project" / "git")
-    assert registry.reload().changed == ("git",)
-    assert registry.get_skill_manifest("git").description == "weak"
-
-
-def test_a_snapshot_taken_before_a_reload_stays_as_it_was(tmp_path: Path) -> None:
-    put(tmp_path / "git")
-    registry = SkillRegistry([tmp_path])
-    snapshot = registry.catalog
-    shutil.rmtree(tmp_path / "git")
-    registry.reload()
-    assert list(snapshot.skills) == ["git"]
-
-
-def test_a_root_must_be_there_at_first(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="does not exist"):
-        SkillRegistry([tmp_path / "skills"])
-
-
-def test_a_root_that_goes_takes_its_skills_with_it_and_may_come_back(tmp_path: Path) -> None:
-    put(tmp_path / "skills" / "git")
-    put(tmp_path / "other" / "sql")
-    registry = SkillRegistry([tmp_path / "skills", tmp_path / "other"])
-    (tmp_path / "skills").rename(tmp_path / "away")
-    assert registry.reload().removed == ("git",)
-    [notice] = registry.catalog.notices
-    assert (notice.path, notice.code) == (tmp_path / "skills", "missing-root")
-    (tmp_path / "away").rename(tmp_path / "skills")
-    assert registry.reload().added == ("git",)
-    assert registry.catalog.notices == ()
-
-
-def test_a_root_may_be_missing_from_the_start_when_that_is_allowed(tmp_path: Path) -> None:
-    registry = SkillRegistry([FolderSource([tmp_path / "later"], missing_ok=True)])
-    assert registry.list_available_skills() == ()
-    put(tmp_path / "later" / "git")
-    assert registry.reload().added == ("git",)
 
 
 def test_default_roots_may_come_later_each_at_its_place(

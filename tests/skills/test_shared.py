@@ -85,28 +85,6 @@ def test_another_project_has_another_registry(
     assert list_available_skills() == ("paint",)
 
 
-def test_everybody_sees_a_reload(project: Path) -> None:
-    put(project / "skills" / "deploy")
-    registry = get_skill_registry()
-    put(project / "skills" / "paint")
-    assert list_available_skills() == ("deploy",)
-    registry.reload()
-    assert list_available_skills() == ("deploy", "paint")
-
-
-def test_it_outlives_a_root_that_goes_and_comes_back(project: Path) -> None:
-    put(project / "mine" / "deploy")
-    settings = Settings(skills=[project / "mine"])
-    registry = get_skill_registry(settings)
-    (project / "mine").rename(project / "away")
-    registry.reload()
-    assert get_skill_registry(settings) is registry
-    assert registry.list_available_skills() == ()
-    (project / "away").rename(project / "mine")
-    registry.reload()
-    assert registry.list_available_skills() == ("deploy",)
-
-
 def test_a_root_that_never_was_is_an_error_until_it_is_there(project: Path) -> None:
     settings = Settings(skills=[project / "mine"])
     with pytest.raises(ConfigurationError, match="does not exist"):

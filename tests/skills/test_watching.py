@@ -141,23 +141,6 @@ def test_a_folder_that_goes_while_the_watch_is_set_up_does_no_harm(
         assert watcher.report.mode is WatchMode.NATIVE
 
 
-def test_a_folder_that_is_replaced_at_once_is_watched_on(tmp_path: Path) -> None:
-    folder = tmp_path / "git"
-    folder.mkdir()
-    with watching(tmp_path) as (watcher, hints):
-        for _round in range(3):
-            old = watcher.report
-            folder.rmdir()
-            folder.mkdir()
-            hints.wait_for_a_new_watch(old)
-            before = hints.count
-            (folder / "SKILL.md").write_text("x")
-            hints.wait_beyond(before)
-            before = hints.count
-            (folder / "SKILL.md").unlink()
-            hints.wait_beyond(before)
-
-
 def test_a_folder_that_is_moved_away_is_not_watched_any_more(tmp_path: Path) -> None:
     root = tmp_path / "skills"
     (root / "git").mkdir(parents=True)
@@ -166,20 +149,21 @@ def test_a_folder_that_is_moved_away_is_not_watched_any_more(tmp_path: Path) -> 
         hints.wait_until(lambda: hints.report.folders == 1)
 
 
-def test_a_root_that_is_replaced_at_once_is_watched_on(tmp_path: Path) -> None:
-    root = tmp_path / "skills"
-    root.mkdir()
-    with watching(root) as (watcher, hints):
+@pytest.mark.parametrize("replaced", ["skills", "skills/git"])
+def test_a_folder_that_is_replaced_at_once_is_watched_on(tmp_path: Path, replaced: str) -> None:
+    folder = tmp_path / replaced
+    folder.mkdir(parents=True)
+    with watching(tmp_path / "skills") as (watcher, hints):
         for _round in range(3):
             old = watcher.report
-            root.rmdir()
-            root.mkdir()  # often with the same inode
+            folder.rmdir()
+            folder.mkdir()  # often with the same inode
             hints.wait_for_a_new_watch(old)
             before = hints.count
-            (root / "SKILL.md").write_text("x")
+            (folder / "SKILL.md").write_text("x")
             hints.wait_beyond(before)
             before = hints.count
-            (root / "SKILL.md").unlink()
+            (folder / "SKILL.md").unlink()
             hints.wait_beyond(before)
 
 
