@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from cascade import HeldModel, happened, settings_for, write_skill
 from servers.loopback import Recorded, Reply
-from servers.ollama_server import OllamaServer, chat
 from servers.openai_server import OpenAIServer, completion, error
 
 from router import ConfigurationError, SemanticRouter
@@ -26,7 +25,6 @@ from router.enrichment.asking import (
 )
 from router.errors import LLMUnavailable
 from router.events import Event, Events, LLMCalled
-from router.llm.ollama import OllamaModel
 from router.llm.openai import OpenAIModel
 from router.llm.protocol import (
     MAX_ANSWER_TOKENS,
@@ -143,14 +141,6 @@ async def test_every_skill_is_asked_about_and_written_for(skills: Path, writer: 
         model="test-model",
         written_at=NOON,
     )
-
-
-async def test_an_ollama_server_can_be_asked_too(skills: Path, ollama_server: OllamaServer) -> None:
-    ollama_server.queue(chat(answer_for("baking")))
-    catalog = load_catalog([skills])
-    model = OllamaModel("test-model", host=ollama_server.url)
-    report = await asker(model, catalog).run(to_ask(catalog, ["baking"]))
-    assert report.written == ("baking",)
 
 
 async def test_only_new_and_changed_skills_are_asked_about(skills: Path, writer: Writer) -> None:
@@ -418,18 +408,6 @@ async def test_what_was_answered_before_the_run_was_cancelled_is_kept(
         await run
     await model.aclose()
     assert [skill.name for skill in to_ask(load_catalog([skills]))] == ["gardening", "knitting"]
-
-
-async def test_questions_are_asked_at_the_same_time_but_not_more_than_allowed(
-    skills: Path,
-) -> None:
-    model = HeldModel('{"requests": ["do it"], "near_misses": []}')
-    catalog = load_catalog([skills])
-    run = asyncio.create_task(asker(model, catalog, concurrency=2).run(to_ask(catalog)))
-    await happened(model.asked)
-    model.release()
-    await run
-    assert model.most_running == 2
 
 
 # --- the router's own face

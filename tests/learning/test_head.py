@@ -124,16 +124,6 @@ def test_scores_are_the_formula_of_the_module() -> None:
         assert head.score_one(text, vector)[1] == pytest.approx(closest, abs=1e-5)
 
 
-def test_a_request_scores_the_same_alone_and_among_others() -> None:
-    texts, labels, vectors = requests(4)
-    head = Head.fit(texts, labels, vectors)
-    together = head.scores(texts, vectors)
-    alone = np.vstack(
-        [head.scores([text], v[None]) for text, v in zip(texts, vectors, strict=True)]
-    )
-    assert alone == pytest.approx(together, abs=1e-4)
-
-
 def test_the_descent_goes_down_to_the_regularised_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     """With enough steps over the full batch, no step lowers the loss any more: the gradient of
     softmax regression, written out here in float64, is zero."""

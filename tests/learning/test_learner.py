@@ -122,15 +122,6 @@ async def test_what_was_written_for_the_skills_is_learnt_where_an_llm_judges(
     )
 
 
-async def test_a_correction_is_what_the_same_request_gets_from_then_on(tmp_path: Path) -> None:
-    async with router_over(SHIPPED, tmp_path) as router:
-        first = await router.route(NONSENSE)
-        assert first.selected_skills == ()
-        await router.feedback(first.id, ["git"])
-        again = await router.route(NONSENSE)
-    assert (again.selected_skills, again.from_cache) == (("git",), True)
-
-
 @pytest.mark.parametrize("right", [["git"], []])
 async def test_a_correction_outlives_the_caches(tmp_path: Path, right: list[str]) -> None:
     for text in (NONSENSE, SQUASH):
@@ -277,13 +268,6 @@ async def test_that_no_skill_fits_is_said_of_the_skills_that_there_are(tmp_path:
             assert (await router.route(text)).selected_skills == ("weather",)
 
 
-async def test_feedback_takes_a_list_of_names_not_one(tmp_path: Path) -> None:
-    async with router_over(SHIPPED, tmp_path) as router:
-        first = await router.route(NONSENSE)
-        with pytest.raises(InvalidRequest, match="expected a list of names"):
-            await router.feedback(first.id, "git")
-
-
 async def test_a_skill_that_is_named_twice_is_loaded_once(tmp_path: Path) -> None:
     async with router_over(SHIPPED, tmp_path) as router:
         first = await router.route(NONSENSE)
@@ -336,12 +320,6 @@ async def test_feedback_that_says_nothing_usable_is_refused(
         first = await router.route(NONSENSE)
         with pytest.raises(InvalidRequest, match="feedback"):
             await router.feedback(first.id, **arguments)  # type: ignore[arg-type]
-
-
-async def test_feedback_on_an_unknown_answer_is_refused(tmp_path: Path) -> None:
-    async with router_over(SHIPPED, tmp_path) as router:
-        with pytest.raises(InvalidRequest, match="no answer"):
-            await router.feedback("nothing", right=True)
 
 
 async def test_feedback_is_valid_in_the_scope_of_its_answer_only(tmp_path: Path) -> None:
@@ -570,12 +548,3 @@ async def test_a_skill_that_is_gone_is_not_offered_by_what_was_learnt_of_it(
         assert named <= router.catalog.skills.keys()
     assert "terminal" in {one.name for entry in before.trace for one in entry.candidates}
     assert after.calibrated
-
-
-async def test_evidence_outlives_the_router(tmp_path: Path, openai_server: OpenAIServer) -> None:
-    openai_server.queue(completion(answer("git")))
-    async with router_over(SHIPPED, tmp_path, openai_server) as router:
-        await router.route("put my work away")
-    store = EvidenceStore(tmp_path / "evidence.sqlite3", clock=lambda: 0.0)
-    assert [(e.text, e.skills) for e in store.all()] == [("put my work away", ("git",))]
-    store.close()

@@ -61,13 +61,13 @@ async def test_what_another_process_has_fitted_on_the_same_evidence_is_taken_up(
         await one.learned()
         await other.learned()
         first, taking = one.learner.trainer, other.learner.trainer
-        reports = first.report, taking.report
+        before = first.model
         remember(tmp_path, rows)
         await one.learned()
         await other.learned()
-        assert first.report is not reports[0]
-        assert taking.report is reports[1]  # it has fitted nothing
+        assert taking.fitted_last is None  # it has fitted nothing
         assert first.model is not None
+        assert first.model is not before
         assert taking.model is not None
         assert taking.model.evidence_digest == first.model.evidence_digest
         assert taking.model.examples > len(rows)
@@ -87,7 +87,7 @@ async def test_a_trainer_that_waits_for_another_process_closes_at_once_and_holds
             await asyncio.to_thread(store.counts)
             await trainer.aclose()
             await training
-    assert trainer.report is None
+    assert trainer.fitted_last is None
     store.close()
 
 

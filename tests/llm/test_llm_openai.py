@@ -64,13 +64,6 @@ async def test_the_request_is_a_strict_schema_call_with_log_probabilities(
     assert body["max_completion_tokens"] == 4096
 
 
-async def test_an_answer_without_log_probabilities_has_no_tokens(
-    openai_server: OpenAIServer, model: OpenAIModel
-) -> None:
-    openai_server.queue(completion(ANSWER))
-    assert (await complete(model)).tokens == ()
-
-
 # --- features that a server does not have
 
 SCHEMA_REFUSED = error(

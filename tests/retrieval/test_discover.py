@@ -123,10 +123,6 @@ async def test_installed_skills_are_ranked_with_why_and_what_they_shadow(
     assert first.match.score > second.match.score
 
 
-async def test_no_more_are_given_than_asked_for(installed: SkillIndex) -> None:
-    assert names(await ask(installed, limit=1)) == ["pdf"]
-
-
 @pytest.mark.parametrize("limit", [0, -1, 1001])
 async def test_a_limit_out_of_range_is_refused(installed: SkillIndex, limit: int) -> None:
     with pytest.raises(InvalidRequest, match="limit"):
@@ -153,17 +149,6 @@ async def test_suggestions_are_interleaved_by_rank_with_the_installed_skill_firs
     # By score the suggestion would be first: it has every word of the query.
     assert found[1].match.lexical > found[0].match.lexical
     assert names(await ask(installed, listings, limit=3)) == ["pdf", "pdf-forms", "git"]
-    await listings.aclose()
-
-
-async def test_a_suggestion_carries_its_url(
-    tmp_path: Path, encoder: Encoder, installed: SkillIndex
-) -> None:
-    path = tmp_path / "index.json"
-    entry = {"name": "pdf-forms", "description": "Fills forms.", "url": "https://example.org/p"}
-    path.write_text(json.dumps({"skills": [entry]}))
-    listings = over(tmp_path, encoder, path)
-    assert (await ask(installed, listings))[1].url == "https://example.org/p"
     await listings.aclose()
 
 

@@ -369,19 +369,6 @@ async def test_an_encoder_that_fails_can_be_asked_again(
 # --- later catalogs
 
 
-async def test_only_changed_skills_are_encoded_again(
-    encoder: CountingEncoder, store: VectorStore
-) -> None:
-    index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
-    assert encoder.documents == ["cake", "git"]
-    encoder.documents.clear()
-    muffins = skill("cake", "Bakes blueberry muffins.")
-    later = index.updated(catalog_of(GIT, muffins, TAX))
-    assert encoder.documents == ["cake", "tax"]
-    assert (await later.rank("blueberry muffins")).matches[0].name == "cake"
-    assert (await later.rank("the tax return")).matches[0].name == "tax"
-
-
 def test_a_change_that_retrieval_does_not_read_encodes_nothing(
     encoder: CountingEncoder, store: VectorStore
 ) -> None:
@@ -400,16 +387,6 @@ async def test_an_index_that_was_updated_ranks_like_one_made_from_nothing(
     anew = SkillIndex.build(later.catalog, encoder=encoder, store=store)
     for request in ("who knows t3 and t4", "the tax return", "t1"):
         assert await later.rank(request) == await anew.rank(request)
-
-
-async def test_a_request_under_way_is_answered_from_its_own_catalog(
-    encoder: CountingEncoder, store: VectorStore
-) -> None:
-    old = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
-    new = old.updated(catalog_of(CAKE, TAX))
-    assert {m.name for m in (await old.rank(REQUEST)).matches} == {"git", "cake"}
-    assert (await old.rank(REQUEST)).matches[0].name == "git"
-    assert {m.name for m in (await new.rank(REQUEST)).matches} == {"cake", "tax"}
 
 
 async def test_requests_are_answered_while_the_catalog_changes(
@@ -432,19 +409,6 @@ async def test_requests_are_answered_while_the_catalog_changes(
         await asyncio.sleep(0)
     await changing
     assert asked > 0
-
-
-async def test_a_failed_update_leaves_the_old_index_in_use(
-    encoder: CountingEncoder, store: VectorStore
-) -> None:
-    index = SkillIndex.build(catalog_of(GIT, CAKE), encoder=encoder, store=store)
-    encoder.fault = "unreachable"
-    with pytest.raises(EncoderError):
-        index.updated(catalog_of(GIT, CAKE, TAX))
-    encoder.fault = None
-    assert (await index.rank(REQUEST)).matches[0].name == "git"
-    later = index.updated(catalog_of(GIT, CAKE, TAX))
-    assert (await later.rank("the tax return")).matches[0].name == "tax"
 
 
 async def test_a_request_whose_vector_holds_no_numbers_is_not_ranked(
