@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -90,6 +90,13 @@ async def recalling(*layers: AnyLayer, **options: Any) -> AsyncIterator[Recaller
         await recall.aclose()
         await router.aclose()
         weights.close()
+
+
+def aged(name: str, days_old: Mapping[str, float]) -> LoopLayer:
+    """A layer of contents, each with how many days ago it was remembered."""
+    layer = LoopLayer(name)
+    layer.items = [remembered(name, said, days_old=days) for said, days in days_old.items()]
+    return layer
 
 
 def contents(result: RecallResult) -> list[str]:
@@ -250,11 +257,10 @@ async def test_that_a_layer_counts_nothing_is_no_item_and_gives_no_confidence() 
 
 
 async def test_what_holds_now_comes_before_what_it_has_replaced() -> None:
-    session, project = LoopLayer("session"), LoopLayer("project")
-    project.items = [
-        remembered("project", "0.9 database is Postgres", days_old=90),
-        remembered("project", "0.2 moved from Postgres to MySQL", days_old=9),
-    ]
+    session = LoopLayer("session")
+    project = aged(
+        "project", {"0.9 database is Postgres": 90, "0.2 moved from Postgres to MySQL": 9}
+    )
     async with recalling(session, project) as recall:
         now = await recall.answer("Which database?")
         then = await recall.answer("Which database two months ago?")
@@ -276,11 +282,7 @@ NEW_MINIMUM = "From now on people must order for 18 euro at least, otherwise no 
 async def test_what_has_likely_been_replaced_comes_after_what_holds_then(
     query: str, first: str
 ) -> None:
-    project = LoopLayer("project")
-    project.items = [
-        remembered("project", OLD_MINIMUM, days_old=400),
-        remembered("project", NEW_MINIMUM, days_old=9),
-    ]
+    project = aged("project", {OLD_MINIMUM: 400, NEW_MINIMUM: 9})
     given = Given({OLD_MINIMUM: 0.9, NEW_MINIMUM: 0.5})
     async with recalling(LoopLayer("session"), project, relevance=given.of) as recall:
         result = await recall.answer(query)
@@ -300,11 +302,7 @@ async def test_what_has_likely_been_replaced_comes_after_what_holds_then(
     ],
 )
 async def test_a_later_memory_of_another_matter_does_not_come_first(old: str, new: str) -> None:
-    project = LoopLayer("project")
-    project.items = [
-        remembered("project", old, days_old=90),
-        remembered("project", new, days_old=9),
-    ]
+    project = aged("project", {old: 90, new: 9})
     given = Given({old: 0.9, new: 0.2})
     async with recalling(LoopLayer("session"), project, relevance=given.of) as recall:
         assert contents(await recall.answer("Which one is it?"))[0] == old
@@ -313,12 +311,7 @@ async def test_a_later_memory_of_another_matter_does_not_come_first(old: str, ne
 async def test_of_two_that_contradict_each_other_the_later_comes_first_and_both_are_named() -> None:
     old, new = "The wifi password is hunter2", "The wifi password is swordfish"
     other = "The mailbox password is xyzzy"
-    project = LoopLayer("project")
-    project.items = [
-        remembered("project", old, days_old=90),
-        remembered("project", new, days_old=9),
-        remembered("project", other, days_old=9),
-    ]
+    project = aged("project", {old: 90, new: 9, other: 9})
     given = Given({old: 0.9, new: 0.7, other: 0.6})
     async with recalling(project, relevance=given.of) as recall:
         result = await recall.answer("Which password?", layers=["project"])
@@ -338,11 +331,7 @@ async def test_of_two_that_contradict_each_other_the_later_comes_first_and_both_
 
 async def test_what_says_that_something_has_changed_is_no_conflict() -> None:
     old, new = "The wifi password is hunter2", "The wifi password is now swordfish"
-    project = LoopLayer("project")
-    project.items = [
-        remembered("project", old, days_old=90),
-        remembered("project", new, days_old=9),
-    ]
+    project = aged("project", {old: 90, new: 9})
     async with recalling(project, relevance=Given({old: 0.9, new: 0.7}).of) as recall:
         result = await recall.answer("Which password?", layers=["project"])
     assert contents(result) == [new, old]
@@ -356,12 +345,7 @@ async def test_what_a_third_one_has_replaced_is_in_no_conflict() -> None:
         "Ada's manager is Piotr.",
         "Ada's manager is now Ewa.",
     )
-    user = LoopLayer("user")
-    user.items = [
-        remembered("user", first, days_old=200),
-        remembered("user", second, days_old=50),
-        remembered("user", third, days_old=1),
-    ]
+    user = aged("user", {first: 200, second: 50, third: 1})
     given = Given({first: 0.8, second: 0.8, third: 0.8})
     async with recalling(user, relevance=given.of) as recall:
         result = await recall.answer("Who is Ada's manager?", layers=["user"])
@@ -389,13 +373,15 @@ async def test_a_conflict_stays_though_another_layer_has_replaced_an_item_of_the
 
 
 async def test_what_was_replaced_is_found_by_the_name_of_what_replaced_it() -> None:
-    project = LoopLayer("project")
-    project.items = [
-        remembered("project", "0.01 database is Postgres", days_old=90),
-        remembered("project", "0.02 moved from Postgres to MySQL", days_old=9),
-        remembered("project", "0.011 the client is written in Vue", days_old=80),
-        remembered("project", "0.012 the client is now written in Svelte", days_old=8),
-    ]
+    project = aged(
+        "project",
+        {
+            "0.01 database is Postgres": 90,
+            "0.02 moved from Postgres to MySQL": 9,
+            "0.011 the client is written in Vue": 80,
+            "0.012 the client is now written in Svelte": 8,
+        },
+    )
     session = LoopLayer("session", "0.6 MySQL, MySQL, MySQL")
     async with recalling(session, project) as recall:
         both = ["session", "project"]
@@ -406,23 +392,27 @@ async def test_what_was_replaced_is_found_by_the_name_of_what_replaced_it() -> N
 
 
 async def test_what_held_in_a_period_is_found_though_a_period_asks_for_events_first() -> None:
-    project = LoopLayer("project")
-    project.items = [
-        remembered("project", "0.3 our database is Postgres", days_old=400),
-        remembered("project", "0.01 we moved the database from Postgres to MySQL", days_old=8),
-    ]
+    project = aged(
+        "project",
+        {
+            "0.3 our database is Postgres": 400,
+            "0.01 we moved the database from Postgres to MySQL": 8,
+        },
+    )
     async with recalling(LoopLayer("session"), project) as recall:
         then = await recall.answer("Which database did we use last year?")
     assert contents(then)[0] == "0.3 our database is Postgres"
 
 
 async def test_what_was_told_soon_after_the_time_asked_about_speaks_of_it() -> None:
-    session = LoopLayer("session")
-    session.items = [
-        remembered("session", "0.5 the race was told of that week", days_old=12),
-        remembered("session", "0.5 the race was told of much later", days_old=1),
-        remembered("session", "0.5 the race was told of before", days_old=40),
-    ]
+    session = aged(
+        "session",
+        {
+            "0.5 the race was told of that week": 12,
+            "0.5 the race was told of much later": 1,
+            "0.5 the race was told of before": 40,
+        },
+    )
     async with recalling(session) as recall:
         told = await recall.answer("How did the race go two weeks ago?")
     soon, later, before = (told_of(told, day) for day in ("week", "later", "before"))
@@ -464,12 +454,8 @@ async def test_nothing_follows_what_was_listed() -> None:
 
 async def test_what_has_replaced_the_answer_is_found_in_another_layer_and_nothing_else() -> None:
     old, new, other = "The code is 4411.", "The code is 7320.", "The mailbox is red."
-    semantic, project = LoopLayer("semantic"), LoopLayer("project")
-    semantic.items = [remembered("semantic", old, days_old=90)]
-    project.items = [
-        remembered("project", new, days_old=9),
-        remembered("project", other, days_old=9),
-    ]
+    semantic = aged("semantic", {old: 90})
+    project = aged("project", {new: 9, other: 9})
     given = Given({old: 0.9, new: 0.5, other: 0.8})
     weights = LayerWeights()
     router = MemoryRouter(
@@ -488,8 +474,8 @@ async def test_what_has_replaced_the_answer_is_found_in_another_layer_and_nothin
 
 
 async def test_what_has_happened_is_no_answer_to_what_is_to_be_done() -> None:
-    episodic, planning = LoopLayer("episodic", "0.1 a fall"), LoopLayer("planning")
-    planning.items = [remembered("planning", "0.01 finish the course by 30 November", days_old=9)]
+    episodic = LoopLayer("episodic", "0.1 a fall")
+    planning = aged("planning", {"0.01 finish the course by 30 November": 9})
     async with recalling(episodic, planning) as recall:
         result = await recall.answer("What must be finished by the end of this month?")
     assert contents(result) == ["0.01 finish the course by 30 November"]
@@ -505,8 +491,7 @@ async def test_what_has_happened_is_no_answer_to_what_is_to_be_done() -> None:
     ],
 )
 async def test_plans_are_listed_for_the_time_that_they_name(query: str, told: list[str]) -> None:
-    planning = LoopLayer("planning")
-    planning.items = [remembered("planning", "0.01 24 November: site visit", days_old=5)]
+    planning = aged("planning", {"0.01 24 November: site visit": 5})
     async with recalling(LoopLayer("prospective"), planning) as recall:
         assert contents(await recall.answer(query)) == told
 
@@ -628,25 +613,6 @@ async def test_the_reasons_tell_the_path_and_what_is_missing() -> None:
     )
     assert not result.is_complete
     assert [report.status for report in result.layers] == [LayerStatus.OK, LayerStatus.ERROR]
-
-
-async def test_the_context_says_whose_memories_are_read() -> None:
-    session = LoopLayer("session")
-    session.items = [
-        remembered("session", "0.8 of alice", scope=Scope(user="alice")),
-        remembered("session", "0.8 of bob", scope=Scope(user="bob")),
-        remembered("session", "0.8 of all"),
-    ]
-    async with recalling(session) as recall:
-        assert contents(await recall.answer(AUTH, {"user": "alice"})) == [
-            "0.8 of alice",
-            "0.8 of all",
-        ]
-        assert contents(await recall.answer(AUTH, Scope(user="bob"))) == [
-            "0.8 of bob",
-            "0.8 of all",
-        ]
-        assert contents(await recall.answer(AUTH)) == ["0.8 of all"]
 
 
 @pytest.mark.parametrize(
@@ -786,12 +752,14 @@ def test_every_answer_is_bounded_ordered_and_as_confident_as_its_best_item(
 
 
 async def test_a_question_for_what_was_in_use_then_is_answered_by_what_has_been_replaced() -> None:
-    project = LoopLayer("project")
-    project.items = [
-        remembered("project", "0.011 our database is Postgres", days_old=400),
-        remembered("project", "0.01 we moved the database from Postgres to MySQL", days_old=8),
-        remembered("project", "0.012 the mascot is a heron", days_old=400),
-    ]
+    project = aged(
+        "project",
+        {
+            "0.011 our database is Postgres": 400,
+            "0.01 we moved the database from Postgres to MySQL": 8,
+            "0.012 the mascot is a heron": 400,
+        },
+    )
     async with recalling(LoopLayer("session"), project) as recall:
         then = await recall.answer("What did we use last year?")
         now = await recall.answer("What do we use?")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,12 @@ from router.memory.texts.questions import (
 ME = {"user": "ada"}
 NUTS = "Hazelnuts make my throat swell."
 ASKED = ("What am I allergic to?", "Which food is dangerous for me?")
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
+    async with Memory(settings_in(tmp_path)) as made:
+        yield made
 
 
 def test_a_text_holds_one_question_a_line_and_none_twice() -> None:
@@ -51,108 +58,95 @@ def test_of_an_endless_list_or_text_in_a_layer_of_anyones_no_more_is_read_than_m
 
 @pytest.mark.parametrize("other", [5, "x" * 301, tuple(f"word {n}" for n in range(9))])
 async def test_an_attribute_that_means_something_else_stays_as_it_is(
-    tmp_path: Path, other: AttributeValue
+    memory: Memory, other: AttributeValue
 ) -> None:
-    async with Memory(settings_in(tmp_path)) as memory:
-        saved = await memory.save(NUTS, layer="user", scope=ME, attributes={"questions": other})
-        edited = await memory.edit(saved.name, layer="user", scope=ME, tags=["food"])
-        assert (edited.attributes["questions"], edited.tags) == (other, ("food",))
-        lines = await memory.export(owner=ME)
-        assert await memory.import_lines(lines) == 1
-        assert await memory.export(owner=ME) == lines
-        mine = {"questions": 7}
-        newer = await memory.save(
-            "Nuts.", layer="user", scope=ME, supersede=[saved.name], attributes=mine
-        )
-        assert newer.item is not None
-        assert newer.item.attributes["questions"] == 7
-        with pytest.raises(InvalidRequest, match="questions"):
-            await memory.edit(saved.name, layer="user", scope=ME, attributes={"questions": 5})
+    saved = await memory.save(NUTS, layer="user", scope=ME, attributes={"questions": other})
+    edited = await memory.edit(saved.name, layer="user", scope=ME, tags=["food"])
+    assert (edited.attributes["questions"], edited.tags) == (other, ("food",))
+    lines = await memory.export(owner=ME)
+    assert await memory.import_lines(lines) == 1
+    assert await memory.export(owner=ME) == lines
+    mine = {"questions": 7}
+    newer = await memory.save(
+        "Nuts.", layer="user", scope=ME, supersede=[saved.name], attributes=mine
+    )
+    assert newer.item is not None
+    assert newer.item.attributes["questions"] == 7
+    with pytest.raises(InvalidRequest, match="questions"):
+        await memory.edit(saved.name, layer="user", scope=ME, attributes={"questions": 5})
 
 
-async def test_what_is_saved_or_edited_is_told_as_it_is_stored(tmp_path: Path) -> None:
-    async with Memory(settings_in(tmp_path)) as memory:
-        one = {"questions": "One?\n\nTwo?", "relations": "uses -> Redis"}
-        saved = await memory.save(NUTS, layer="user", scope=ME, attributes=one)
-        assert saved.item is not None
-        assert saved.item.attributes == {
-            "questions": ("One?", "Two?"),
-            "relations": ("uses -> Redis",),
-        }
-        three = {"questions": "Three?"}
-        edited = await memory.edit(saved.name, layer="user", scope=ME, attributes=three)
-        assert questions_of(edited) == ("Three?",)
+async def test_what_is_saved_or_edited_is_told_as_it_is_stored(memory: Memory) -> None:
+    one = {"questions": "One?\n\nTwo?", "relations": "uses -> Redis"}
+    saved = await memory.save(NUTS, layer="user", scope=ME, attributes=one)
+    assert saved.item is not None
+    assert saved.item.attributes == {
+        "questions": ("One?", "Two?"),
+        "relations": ("uses -> Redis",),
+    }
+    three = {"questions": "Three?"}
+    edited = await memory.edit(saved.name, layer="user", scope=ME, attributes=three)
+    assert questions_of(edited) == ("Three?",)
 
 
-async def test_the_same_text_saved_again_keeps_its_questions(tmp_path: Path) -> None:
-    async with Memory(settings_in(tmp_path)) as memory:
-        await memory.save(NUTS, layer="user", scope=ME, questions=ASKED)
-        again = await memory.save(NUTS, layer="user", scope=ME, tags=["food"])
-        assert again.item is not None
-        assert (questions_of(again.item), again.item.tags) == (ASKED, ("food",))
-        other = await memory.save(NUTS, layer="user", scope=ME, questions=["What hurts?"])
-        assert other.item is not None
-        assert questions_of(other.item) == ("What hurts?",)
+async def test_the_same_text_saved_again_keeps_its_questions(memory: Memory) -> None:
+    await memory.save(NUTS, layer="user", scope=ME, questions=ASKED)
+    again = await memory.save(NUTS, layer="user", scope=ME, tags=["food"])
+    assert again.item is not None
+    assert (questions_of(again.item), again.item.tags) == (ASKED, ("food",))
+    other = await memory.save(NUTS, layer="user", scope=ME, questions=["What hurts?"])
+    assert other.item is not None
+    assert questions_of(other.item) == ("What hurts?",)
 
 
-async def test_a_memory_is_recalled_by_its_questions_alone(tmp_path: Path) -> None:
-    async with Memory(settings_in(tmp_path)) as memory:
-        ink, asked = "Mrs Lindqvist, in green ink.", "Who signs the invoices?"
-        await memory.save(ink, layer="user", scope=ME)
-        assert not (await memory.recall(asked, ME)).items
-        saved = await memory.save(ink, layer="user", scope=ME, questions=[asked])
-        found = await memory.recall("Who signs our invoices?", ME)
-        assert [one.item.content for one in found.items] == [ink]
-        assert questions_of(found.items[0].item) == (asked,)
-        assert not (await memory.recall("What is my shoe size?", ME)).items
+async def test_a_memory_is_recalled_by_its_questions_alone(memory: Memory) -> None:
+    ink, asked = "Mrs Lindqvist, in green ink.", "Who signs the invoices?"
+    await memory.save(ink, layer="user", scope=ME)
+    assert not (await memory.recall(asked, ME)).items
+    saved = await memory.save(ink, layer="user", scope=ME, questions=[asked])
+    found = await memory.recall("Who signs our invoices?", ME)
+    assert [one.item.content for one in found.items] == [ink]
+    assert questions_of(found.items[0].item) == (asked,)
+    assert not (await memory.recall("What is my shoe size?", ME)).items
 
-        await memory.edit(saved.name, layer="user", scope=ME, attributes={"questions": None})
-        assert not (await memory.recall(asked, ME)).items
+    await memory.edit(saved.name, layer="user", scope=ME, attributes={"questions": None})
+    assert not (await memory.recall(asked, ME)).items
 
 
 @pytest.mark.parametrize("strategy", ["lexical", "hybrid"])
 async def test_a_memory_that_its_questions_find_is_in_a_context(
-    tmp_path: Path, strategy: str
+    memory: Memory, strategy: str
 ) -> None:
-    async with Memory(settings_in(tmp_path)) as memory:
-        await memory.save(NUTS, layer="user", scope=ME, questions=ASKED)
-        context = await memory.assemble("Am I allergic to anything?", strategy, scope=ME)
-        assert [chunk.content for chunk in context.chunks] == [NUTS]
+    await memory.save(NUTS, layer="user", scope=ME, questions=ASKED)
+    context = await memory.assemble("Am I allergic to anything?", strategy, scope=ME)
+    assert [chunk.content for chunk in context.chunks] == [NUTS]
 
 
 async def test_questions_are_exported_imported_and_forgotten_with_their_memory(
-    tmp_path: Path,
+    memory: Memory, tmp_path: Path
 ) -> None:
-    async with Memory(settings_in(tmp_path)) as memory:
-        await memory.save(NUTS, layer="user", scope=ME, questions=ASKED)
-        lines = await memory.export(owner=ME)
-        report = await memory.forget(ME)
-        assert (report.items, report.left, report.vectors) == (1, 0, 0)
-        assert not (await memory.recall("Am I allergic to anything?", ME)).items
-        assert b"allergic" not in (tmp_path / "kept" / "memory.db").read_bytes()
-        await memory.import_lines(lines)
-        assert (await memory.recall("Am I allergic to anything?", ME)).items
+    await memory.save(NUTS, layer="user", scope=ME, questions=ASKED)
+    lines = await memory.export(owner=ME)
+    report = await memory.forget(ME)
+    assert (report.items, report.left, report.vectors) == (1, 0, 0)
+    assert not (await memory.recall("Am I allergic to anything?", ME)).items
+    assert b"allergic" not in (tmp_path / "kept" / "memory.db").read_bytes()
+    await memory.import_lines(lines)
+    assert (await memory.recall("Am I allergic to anything?", ME)).items
 
 
-async def test_what_replaces_a_memory_answers_its_questions(tmp_path: Path) -> None:
+async def test_what_replaces_a_memory_answers_its_questions(memory: Memory) -> None:
     asked = "In which town is my flat?"
-    async with Memory(settings_in(tmp_path)) as memory:
-        old = await memory.save("Antwerp it is.", layer="user", scope=ME, questions=[asked])
-        assert old.item is not None
-        new = await memory.save("Mechelen.", layer="user", scope=ME, supersede=[old.item.id])
-        assert new.item is not None
-        assert questions_of(new.item) == (asked,)
-        found = await memory.recall(asked, ME)
-        assert [one.item.content for one in found.items] == ["Mechelen."]
-        own = ["Where do I live?"]
-        newest = await memory.save(
-            "Ghent.", layer="user", scope=ME, supersede=[new.item.id], questions=own
-        )
-        assert newest.item is not None
-        assert questions_of(newest.item) == ("Where do I live?",)
-
-
-async def test_a_memory_file_brings_no_questions(tmp_path: Path) -> None:
-    async with Memory(settings_in(tmp_path)) as memory:
-        with pytest.raises(InvalidRequest, match="name a layer"):
-            await memory.save("Deploy with make release.", questions=["How do we deploy?"])
+    old = await memory.save("Antwerp it is.", layer="user", scope=ME, questions=[asked])
+    assert old.item is not None
+    new = await memory.save("Mechelen.", layer="user", scope=ME, supersede=[old.item.id])
+    assert new.item is not None
+    assert questions_of(new.item) == (asked,)
+    found = await memory.recall(asked, ME)
+    assert [one.item.content for one in found.items] == ["Mechelen."]
+    own = ["Where do I live?"]
+    newest = await memory.save(
+        "Ghent.", layer="user", scope=ME, supersede=[new.item.id], questions=own
+    )
+    assert newest.item is not None
+    assert questions_of(newest.item) == ("Where do I live?",)
