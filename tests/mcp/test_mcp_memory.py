@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -277,19 +276,6 @@ async def test_the_command_serves_them_from_the_settings(
     async with start_stdio(*arguments, mode=mode) as client:  # it was closed in good order
         again = await call(client, "recall", query="What is JWT?")
     assert [item["id"] for item in again["items"]] == [item["id"] for item in found["items"]]
-
-
-async def test_closing_the_memory_leaves_no_thread(
-    opened: SemanticRouter, encoder: Encoder, tmp_path: Path
-) -> None:
-    settings = Settings(memory={"directory": tmp_path / "kept"})
-    async with (
-        aclosing(Memory(settings, encoder=encoder)) as memory,
-        Client(SkillServer(opened, memory=memory).protocol) as client,
-    ):
-        await client.call_tool("recall", {"query": "What is JWT?"})
-    names = [thread.name for thread in threading.enumerate()]
-    assert [name for name in names if name.startswith("memory-")] == []
 
 
 async def test_memories_are_searched_listed_read_and_deleted(client: Peer) -> None:

@@ -25,8 +25,6 @@ from servers.forgetful_server import ForgetfulServer
 from router.errors import (
     ConfigurationError,
     InvalidRequest,
-    LayerError,
-    ReadOnlyMemory,
     StoreError,
     UnknownMemory,
 )
@@ -48,7 +46,6 @@ from router.memory.model import (
 )
 from router.memory.parts import bundled_counter
 from router.memory.query.routing_table import Route
-from router.memory.services.unified import SaveReport, ServiceFate
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.sqlite_vectors import SqliteVectors
 from router.retrieval.bundled_encoder import BundledEncoder
@@ -174,13 +171,6 @@ async def test_an_answer_is_pickled_copied_and_written_as_a_dataclass(memory: Me
     assert pickle.loads(pickle.dumps(answer)) == answer  # noqa: S301 - our own bytes
     assert copy.deepcopy(answer) == answer
     assert dataclasses.asdict(answer)["items"][0]["item"]["attributes"] == {"title": "home"}
-
-
-async def test_what_memory_knows_is_counted_by_the_layer_meta(memory: Memory) -> None:
-    for number in range(3):
-        await memory.save(f"Kubernetes note {number}", layer="semantic", scope=ADA)
-    found = await memory.route("What do we know about Kubernetes?", scope=ADA, layers=["meta"])
-    assert "3" in found.results[0].items[0].content
 
 
 async def test_a_query_that_names_no_subject_is_answered_with_what_its_layer_lists(
@@ -599,30 +589,6 @@ async def test_answers_are_cached_for_as_long_as_the_setting_says(opened: Opened
     assert not again.stats.cache_hit
 
 
-async def test_a_weak_answer_turns_to_further_layers_and_only_if_it_may(memory: Memory) -> None:
-    await memory.save("Deploy to staging with make stage", layer="semantic", scope=ADA)
-    query = "How do I deploy to staging?"
-    alone = await memory.recall(query, ADA, cascade=False)
-    shallow = await memory.recall(query, ADA, max_cascade_depth=0)
-    content = await memory.recall(query, ADA, confidence_threshold=0.0)
-    assert [(len(one.items), one.cascade_path) for one in (alone, shallow, content)] == [
-        (0, ())
-    ] * 3
-    found = await memory.recall(query, ADA)
-    assert [one.item.layer for one in found.items] == ["semantic"]
-    [step] = found.cascade_path
-    assert "semantic" in step.layers
-    assert (step.depth, step.before, step.after) == (1, 0.0, found.confidence)
-
-
-async def test_an_answer_with_nothing_relevant_is_empty_and_says_so(memory: Memory) -> None:
-    await memory.save("Lunch is served at noon on Fridays", layer="semantic", scope=ADA)
-    found = await memory.recall("How do I deploy to staging?", ADA)
-    assert (found.items, found.confidence) == ((), 0.0)
-    assert found.is_complete
-    assert found.reasoning[-1].startswith("Nothing relevant was found: ")
-
-
 @pytest.mark.parametrize(
     ("query", "neighbour"),
     [
@@ -645,41 +611,6 @@ async def test_a_recall_that_nothing_answers_has_looked_into_every_layer(memory:
     assert (found.items, found.confidence) == ((), 0.0)
     assert {report.layer for report in found.layers} == {*WRITABLE}
     assert found.reasoning[-1].startswith("Nothing relevant was found: ")
-
-
-async def test_an_answer_can_come_without_its_explanations(memory: Memory) -> None:
-    await memory.save("JWT is a signed token", layer="semantic", scope=ADA)
-    found = await memory.recall(
-        "What is JWT?", ADA, include_confidence_scores=False, explain_reasoning=False
-    )
-    assert (found.reasoning, found.items[0].confidence) == ((), None)
-
-
-async def test_memories_of_another_scope_are_not_seen_whatever_is_asked(memory: Memory) -> None:
-    mine, theirs = {"user": "ada", "project": "shop"}, {"user": "bob", "project": "shop"}
-    for layer in ("semantic", "episodic", "procedural", "user"):
-        await memory.save("The vault code is zanzibar", layer=layer, scope=mine)
-    query = "What is the vault code?"
-    assert ids([one.item for one in (await memory.recall(query, mine)).items]) != []
-    for scope in (theirs, {"project": "shop"}, None):
-        found = await memory.recall(query, scope)
-        assert [one.item for one in found.items] == []
-        for strategy in Strategy:
-            context = await memory.assemble(query, strategy, scope=scope)
-            assert "zanzibar" not in context.text
-
-
-async def test_a_repeated_query_is_answered_from_the_cache_until_something_is_written(
-    memory: Memory,
-) -> None:
-    scope = Scope(**ADA)
-    hits = []
-    for content in (None, "JWT is a signed token", None):
-        if content is not None:
-            await memory.save(content, layer="semantic", scope=scope)
-        hits.append((await memory.route("What is JWT?", scope=scope)).stats.cache_hit)
-    hits.append((await memory.route("What is JWT?", scope=scope)).stats.cache_hit)
-    assert hits == [False, False, True, True]
 
 
 # ---------------------------------------------------------------- memory files
@@ -755,16 +686,6 @@ async def test_a_search_and_a_name_give_files_of_a_project_to_it_alone(
     assert (alone.items, alone.service.status) == ((), LayerStatus.SKIPPED)
 
 
-async def test_a_file_is_saved_searched_and_deleted_by_its_name(memory: Memory) -> None:
-    report = await memory.save("Deploy with make release.", name="ops/deploy", tags=["ops"])
-    assert report == SaveReport("ops/deploy", ServiceFate.OFF)
-    assert ids((await memory.search("release")).items) == ["ops/deploy"]
-    await memory.delete("ops/deploy")
-    assert (await memory.search("release")).items == ()
-    with pytest.raises(UnknownMemory):
-        await memory.get("ops/deploy")
-
-
 @pytest.mark.parametrize(
     ("given", "named"),
     [
@@ -777,27 +698,6 @@ async def test_what_a_file_cannot_have_is_refused_by_its_name(
 ) -> None:
     with pytest.raises(InvalidRequest, match=f"name a layer for {named}$"):
         await memory.save("Deploy with make release", name="ops/deploy", **given)
-
-
-async def test_a_protected_file_is_not_written(opened: Opened) -> None:
-    async with opened(read_only_patterns=["adr/.*"]) as memory:
-        with pytest.raises(ReadOnlyMemory):
-            await memory.save("No.", name="adr/one")
-
-
-async def test_the_service_is_told_of_files_and_augments_them(
-    opened: Opened, server: ForgetfulServer
-) -> None:
-    async with opened(service={"url": server.url, "probe_seconds": 60}) as memory:
-        saved = await memory.save("Tokens are refreshed hourly.", name="auth")
-        server.add("The gateway checks tokens.")
-        found = await memory.search("tokens")
-        report = await memory.sync()
-        status = await memory.status()
-    assert saved.to_dict()["service"] == "delivered"
-    assert len(found.items) == 2
-    assert report.fault == ""
-    assert (status["unified"]["service"], status["unified"]["waiting"]) == ("up", 0)
 
 
 async def test_a_recall_and_a_context_ask_the_service_too(
@@ -865,15 +765,6 @@ async def test_an_item_is_deleted_in_its_own_scope_only(memory: Memory) -> None:
         await memory.get("jwt", layer="semantic", scope={"user": "ada"})
 
 
-async def test_what_was_saved_is_there_when_memory_is_opened_again(opened: Opened) -> None:
-    async with opened() as memory:
-        await memory.save("JWT is a signed token", layer="semantic", scope=ADA)
-        await memory.feedback("semantic", useful=True, query="What is JWT?")
-    async with opened() as memory:
-        assert len((await memory.recall("What is JWT?", ADA)).items) == 1
-        assert (await memory.status())["weight_factors"] != {}
-
-
 # ---------------------------------------------------------------- classification and feedback
 
 
@@ -897,19 +788,6 @@ async def test_feedback_moves_a_weight_shows_in_the_status_and_can_be_reset(
     assert factors["semantic"] > 1 > factors["graph"]
     await memory.reset_feedback()
     assert (await memory.status())["weight_factors"] == {}
-
-
-async def test_feedback_about_nothing_is_refused(memory: Memory) -> None:
-    wrong: list[dict[str, Any]] = [
-        {"layer": "nowhere", "query": "What is JWT?"},
-        {"layer": "semantic"},
-        {"layer": "semantic", "query": "What is JWT?", "route_id": "x"},
-        {"layer": "semantic", "route_id": "never given"},
-        {"layer": "semantic", "query": "Thanks, that is all!"},
-    ]
-    for arguments in wrong:
-        with pytest.raises(InvalidRequest):
-            await memory.feedback(useful=True, **arguments)
 
 
 # ---------------------------------------------------------------- layers of one's own
@@ -983,24 +861,6 @@ async def test_vectors_are_read_before_layers_are_asked_and_only_for_searches(
         assert len(vectors._matrices) == 2
 
 
-class FailingLayer(Recipes):
-    async def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        raise OSError("the kitchen is closed")
-
-
-async def test_a_failing_layer_costs_its_own_part_of_an_answer_only(opened: Opened) -> None:
-    async with opened(layers=[FailingLayer()]) as memory:
-        await memory.save("Pasta boils for nine minutes", layer="semantic", scope=ADA)
-        query, layers = "How long does pasta boil?", ["recipes", "semantic"]
-        found = await memory.route(query, scope=ADA, layers=layers)
-        with pytest.raises(LayerError, match="the kitchen is closed"):
-            await memory.route(query, scope=ADA, layers=layers, strict=True)
-    assert [(one.layer, one.status) for one in found.results] == [
-        ("recipes", "error"),
-        ("semantic", "ok"),
-    ]
-
-
 ENCODER = BundledEncoder()
 
 
@@ -1049,19 +909,6 @@ async def test_every_strategy_reads_what_it_promises(memory: Memory, tmp_path: P
         "hybrid": {"JSON", "Postgres", "cellar."},
         "rag": {"JSON", "Postgres", "cellar.", "two."},
     }
-
-
-async def test_memories_that_contexts_use_often_are_candidates_for_consolidation(
-    memory: Memory,
-) -> None:
-    await memory.save("Postgres was chosen for JSON", layer="project", name="db", scope=ADA)
-    await memory.save("Lunch is at noon", layer="project", name="lunch", scope=ADA)
-    for _ in range(3):
-        await memory.assemble("Why Postgres?", scope=ADA)
-    [candidate] = await memory.get_consolidation_candidates(3, scope=ADA)
-    assert (candidate.layer, candidate.id, candidate.retrievals) == ("project", "db", 3)
-    assert await memory.get_consolidation_candidates(4, scope=ADA) == ()
-    assert await memory.get_consolidation_candidates(1, scope={"user": "bob"}) == ()
 
 
 # ---------------------------------------------------------------- opening and closing
@@ -1114,11 +961,7 @@ class Nameless(Recipes):
     spec = LayerSpec("nameless", "")
 
 
-class Overrated(Recipes):
-    spec = LayerSpec("overrated", "Recipes.", quality=2.0)
-
-
-@pytest.mark.parametrize("layers", [[Nameless()], [Overrated()], [Recipes(), Recipes()]])
+@pytest.mark.parametrize("layers", [[Nameless()], [Recipes(), Recipes()]])
 async def test_a_faulty_layer_of_ones_own_is_refused_and_everything_closed(
     tmp_path: Path, encoder: BundledEncoder, layers: list[AnyLayer]
 ) -> None:
@@ -1198,13 +1041,6 @@ async def test_two_memories_share_a_folder(opened: Opened) -> None:
         await one.recall("What is JWT?", ADA)
         await other.save("JWT is a signed token", layer="semantic", scope=ADA)
         assert len((await one.recall("What is JWT?", ADA)).items) == 1
-
-
-async def test_the_status_says_where_and_how_everything_is(memory: Memory, tmp_path: Path) -> None:
-    status = await memory.status()
-    assert status["directory"] == str(tmp_path / "kept")
-    assert len(status["layers"]) == 11
-    assert status["unified"]["service"] == "off"
 
 
 def test_the_databases_are_sqlite(tmp_path: Path, encoder: BundledEncoder) -> None:

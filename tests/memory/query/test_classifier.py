@@ -230,15 +230,3 @@ def test_importing_the_classifier_leaves_the_heavy_libraries_alone() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
     )
     assert done.stdout.strip() == "[]"
-
-
-def test_classifying_never_loads_chroma() -> None:
-    code = (
-        "from router.memory.query.classifier import QueryClassifier; import sys; "
-        "QueryClassifier().classify('What is JWT?'); "
-        "print('chromadb' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
-    )
-    assert done.stdout.strip() == "False"

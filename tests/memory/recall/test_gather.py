@@ -92,13 +92,6 @@ async def test_layers_of_both_kinds_report_what_they_found() -> None:
     assert contents(reports["session"]) == ["we spoke of JWT"]
 
 
-async def test_a_layer_that_finds_nothing_is_empty_and_complete() -> None:
-    async with gathering(LoopLayer("semantic")) as gatherer:
-        reports = await gather(gatherer)
-    assert reports["semantic"].status is LayerStatus.EMPTY
-    assert reports["semantic"].is_complete
-
-
 async def test_reports_come_in_the_order_asked_with_their_weights() -> None:
     async with gathering(LoopLayer("a"), LoopLayer("b"), LoopLayer("c")) as gatherer:
         choices = [LayerChoice("c", 0.9), LayerChoice("a", 0.4)]
@@ -162,27 +155,6 @@ async def test_blocking_layers_that_hang_hold_up_neither_loop_layers_nor_later_o
             hung.go.set()
     assert reports["loop"].milliseconds < reports["hung0"].milliseconds
     assert contents(reports["loop"]) == contents(reports["later"]) == ["here"]
-
-
-async def test_hung_raising_and_slow_layers_cost_nothing_that_the_healthy_ones_found() -> None:
-    hung, slow = HungLayer("hung"), WaitingLayer("slow", "too late")
-    layers = (
-        hung,
-        RaisingLayer("raising", ValueError("broken")),
-        slow,
-        LoopLayer("healthy", "one", "two"),
-    )
-    async with gathering(*layers, layer_seconds=SOON) as gatherer:
-        reports = await gather(gatherer)
-        hung.go.set()
-    assert {name: report.status for name, report in reports.items()} == {
-        "hung": LayerStatus.TIMEOUT,
-        "raising": LayerStatus.ERROR,
-        "slow": LayerStatus.TIMEOUT,
-        "healthy": LayerStatus.OK,
-    }
-    assert contents(reports["healthy"]) == ["one", "two"]
-    assert reports["raising"].reason == "ValueError: broken"
 
 
 async def test_a_late_task_is_cancelled_and_has_ended_when_the_answer_comes() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -268,31 +266,6 @@ async def test_equal_calls_at_the_same_time_share_one_reading() -> None:
     assert len({route.id for route in routes}) == 5
 
 
-async def test_one_caller_that_leaves_does_not_take_the_others_answer_along() -> None:
-    slow = WaitingLayer("session", "here")
-    async with routing([slow]) as router:
-        leaving, staying = (
-            asyncio.ensure_future(router.route(AUTH, scope=NOBODY)) for _ in range(2)
-        )
-        await slow.begun.wait()
-        leaving.cancel()
-        slow.go.set()
-        route = await staying
-    assert route.results[0].status is LayerStatus.OK
-    assert leaving.cancelled()
-
-
-async def test_the_last_caller_that_leaves_ends_the_reading() -> None:
-    slow = WaitingLayer("session", "here")
-    async with routing([slow]) as router:
-        leaving = asyncio.ensure_future(router.route(AUTH, scope=NOBODY))
-        await slow.begun.wait()
-        leaving.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await leaving
-    assert slow.cancelled == 1
-
-
 async def test_feedback_changes_the_order_of_the_layers() -> None:
     async with routing(layers()) as router:
         route = await router.route(AUTH, scope=NOBODY)
@@ -313,24 +286,6 @@ async def test_feedback_changes_which_layers_are_read_but_not_how_many() -> None
         assert [choice.name for choice in route.secondary] == ["graph", "project"]
         await router.reset_weights()
         assert read(await router.route(AUTH, scope=NOBODY)) == ["session", "project"]
-
-
-async def test_feedback_on_one_type_of_query_leaves_other_queries_alone() -> None:
-    async with routing(layers()) as router:
-        before = await router.route(JWT, scope=NOBODY)
-        await router.feedback("semantic", useful=False, query=AUTH)
-        after = await router.route(JWT, scope=NOBODY)
-    assert after.results == before.results
-
-
-async def test_feedback_outlives_the_router(tmp_path: Path) -> None:
-    path = tmp_path / "weights.sqlite3"
-    for useful_so_far in (0, 1):
-        weights = LayerWeights(path, clock=Clock())
-        async with routing(layers(), weights=weights) as router:
-            assert len(router.status().weight_factors) == useful_so_far
-            await router.feedback("project", useful=True, query=AUTH)
-        weights.close()
 
 
 @pytest.mark.parametrize(
@@ -371,14 +326,6 @@ async def test_status_shows_layers_weights_and_cache() -> None:
         "weight_factors": {"temporal": {"session": pytest.approx(1.1)}},
         "cache": {"entries": 1, "hits": 1, "misses": 1},
     }
-
-
-async def test_a_route_is_plain_json() -> None:
-    async with routing(layers()) as router:
-        route = await router.route(AUTH, scope=NOBODY)
-    told = json.loads(json.dumps(route.to_dict()))
-    assert told["results"][0]["items"][0]["content"] == "session on auth"
-    assert told["classification"]["types"] == ["temporal"]
 
 
 NAMES = st.sampled_from([None, "a", "b"])

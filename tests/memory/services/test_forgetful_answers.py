@@ -50,19 +50,6 @@ async def test_importance_does_not_decide_what_comes_first(
     assert (await ask(forgetful, "tokens refreshed"))[0] == "Tokens are refreshed hourly."
 
 
-async def test_scores_are_the_services_when_it_gives_them(
-    server: ForgetfulServer, forgetful: Forgetful
-) -> None:
-    server.says_scores = True
-    server.add("refresh", importance=10)
-    server.add("refresh tokens", importance=5)
-    items = await forgetful.search("refresh tokens", k=5)
-    assert [(item.id, item.score, item.score_kind) for item in items] == [
-        ("2", 1.0, ScoreKind.COSINE),
-        ("1", 0.5, ScoreKind.COSINE),
-    ]
-
-
 async def test_the_local_encoder_finds_the_meaning_where_no_word_agrees(
     server: ForgetfulServer, with_encoder: Forgetful
 ) -> None:

@@ -20,7 +20,7 @@ from router.errors import (
     UnknownMemory,
 )
 from router.memory.files.store import FileStore
-from router.memory.model import LayerStatus, ScoreKind
+from router.memory.model import LayerStatus
 from router.memory.services.delivery import FileDelivery, store_id
 from router.memory.services.forgetful.client import Forgetful, connect_service
 from router.memory.services.forgetful.wire import Origin
@@ -84,37 +84,6 @@ async def test_both_sources_are_searched_and_files_stand_first(
     assert [item.layer for item in answer.items] == ["files", "forgetful"]
     assert (answer.files.status, answer.files.found) == (LayerStatus.OK, 1)
     assert (answer.service.status, answer.service.found) == (LayerStatus.OK, 1)
-
-
-async def test_many_files_leave_room_for_what_the_service_found(
-    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
-) -> None:
-    for number in range(9):
-        files.save(f"f{number}", f"tokens {number}")
-    server.add("tokens over there")
-    answer = await memory.search("tokens", limit=4)
-    assert [item.layer for item in answer.items] == ["files"] * 3 + ["forgetful"]
-
-
-async def test_what_both_hold_is_the_files_with_both_sources_named(
-    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
-) -> None:
-    files.save("auth", "Tokens are refreshed.")
-    server.add("Tokens  are refreshed.\n")
-    answer = await memory.search("refreshed tokens")
-    assert [item.provenance for item in answer.items] == [("file:auth", "forgetful:1")]
-
-
-async def test_the_weighted_strategy_scores_on_one_scale(
-    memory: UnifiedMemory, server: ForgetfulServer, files: FileStore
-) -> None:
-    files.save("auth", "tokens here")
-    server.add("tokens there")
-    answer = await memory.search("tokens", strategy="weighted")
-    assert [(item.layer, item.score, item.score_kind) for item in answer.items] == [
-        ("files", 0.6, ScoreKind.FUSED),
-        ("forgetful", 0.4, ScoreKind.FUSED),
-    ]
 
 
 async def test_each_source_can_be_asked_alone(

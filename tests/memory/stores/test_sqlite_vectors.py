@@ -233,12 +233,6 @@ def test_a_database_that_cannot_be_read_is_named_and_left_alone(
     assert path.read_bytes() == before
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, encoder: BundledEncoder) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreError, match="file"):
-        MemoryStore.open(tmp_path / "file" / "memory", encoder=encoder)
-
-
 def test_closing_leaves_no_file_open(tmp_path: Path, encoder: BundledEncoder) -> None:
     store = MemoryStore.open(tmp_path / "memory", encoder=encoder, clock=NOW.timestamp)
     fill(store, range(5))
