@@ -287,7 +287,7 @@ async def _batch(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _events(api: Api, _caller: Caller, _of_service: NoArguments) -> AsyncGenerator[bytes, None]:
+def _events(api: Api, _caller: Caller, _asked: NoArguments) -> AsyncGenerator[bytes, None]:
     """What happens from now on, as server-sent events."""
     return api.events.listen()
 

@@ -40,7 +40,7 @@ class Tool:
         run: the use case; its signature gives the types of the arguments and of the answer. A
             ``CallToolResult`` is sent as it is.
         text: makes the text that a model reads from the answer; None: the structured answer as
-        JSON.
+            JSON.
     """
 
     name: str

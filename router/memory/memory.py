@@ -192,7 +192,7 @@ class Memory(OpenedInBlock):
 
     @asynccontextmanager
     async def _reading(self) -> AsyncIterator[MemoryParts]:
-        """As ``_in_use``, after the items parsed_scope ``expires_at`` has passed were removed."""
+        """As ``_in_use``, after the items whose ``expires_at`` has passed were removed."""
         async with self._in_use() as parts:
             await in_thread(parts.store.expire)
             yield parts

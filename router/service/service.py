@@ -155,7 +155,6 @@ class Service:
         The text is the catalog's and not the file's: the file may be half-written at the moment.
 
         Args:
-            asked: the name.
             available: the names that the caller may see; None: all.
         """
         catalog = (await self.router.open()).catalog

@@ -119,8 +119,9 @@ class RecallResult(PlainJson):
         layers: one report for each layer that was read, in that order, with everything it found.
         cascade_path: the steps of the cascade; empty if the first layers were enough.
         conflicts: pairs of ids of items that contradict each other, if nothing tells which is
-        valid. reasoning: sentences for a person; empty if not asked for. milliseconds: from the
-        call to the answer.
+            valid.
+        reasoning: sentences for a person; empty if not asked for.
+        milliseconds: from the call to the answer.
     """
 
     id: str
