@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TextIO
 import typer
 
 from router.cli import output
-from router.cli.options import (
-    AsJson,
-    LabelledFile,
-    NoLLM,
-    SkillFolders,
-    open_router,
-    read_settings,
-)
+from router.cli.options import AsJson, LabelledFile, NoLLM, SkillFolders, open_router, read_settings
 from router.errors import ConfigurationError
 
 if TYPE_CHECKING:

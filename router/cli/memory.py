@@ -153,10 +153,7 @@ def assemble_context(
 
 
 @memory_command(lambda item: _print_content(item.content))
-def get_memory(
-    name: Name,
-    layer: HeldBy = None,
-) -> Work:
+def get_memory(name: Name, layer: HeldBy = None) -> Work:
     """Print one memory."""
     return lambda memory, scope: memory.get(name, layer=layer, scope=scope)
 

@@ -145,12 +145,7 @@ def edit_memory(
 @memory_command(
     lambda done: typer.echo(f"deleted {output.plain(done['deleted'])}", err=True), scoped=False
 )
-def delete_memory(
-    name: Name,
-    layer: HeldBy = None,
-    *,
-    whose: Whose,
-) -> Work:
+def delete_memory(name: Name, layer: HeldBy = None, *, whose: Whose) -> Work:
     """Forget one memory: a file, or an item stored in exactly this scope."""
 
     async def delete(memory: Memory, _: Scope) -> dict[str, str]:

@@ -24,12 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from router.concurrency.loop_thread import OpenedInBlock, OwnLoop
 from router.concurrency.tasks import in_thread
 from router.errors import ConfigurationError, InvalidRequest, StoreAway, StoreError, UnknownMemory
-from router.memory.contexts.context import (
-    PRESETS,
-    AssembledContext,
-    RetrievalWeights,
-    Strategy,
-)
+from router.memory.contexts.context import PRESETS, AssembledContext, RetrievalWeights, Strategy
 from router.memory.model import (
     MAX_CONTENT_CHARACTERS,
     AnyLayer,

@@ -22,18 +22,8 @@ from router.errors import InvalidRequest, UnknownMemory
 from router.memory.contexts.documents import LAYER as DOCUMENTS
 from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.layers import WRITABLE
-from router.memory.model import (
-    MAX_QUERY_CHARACTERS,
-    AttributeValue,
-    MemoryItem,
-    Scope,
-    moment_of,
-)
-from router.memory.recall.updates import (
-    LASTING_LAYERS,
-    replaced_by,
-    updates_among,
-)
+from router.memory.model import MAX_QUERY_CHARACTERS, AttributeValue, MemoryItem, Scope, moment_of
+from router.memory.recall.updates import LASTING_LAYERS, replaced_by, updates_among
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.stores.rows import checked, is_day, read_names

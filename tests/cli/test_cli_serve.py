@@ -119,9 +119,7 @@ async def test_who_waits_longer_than_a_stopping_server_is_told_so(
     assert (process.returncode, "Traceback" in errors) == (0, False)
 
 
-def test_slow_and_broken_clients_cost_nothing(
-    served: tuple[subprocess.Popen[str], str],
-) -> None:
+def test_slow_and_broken_clients_cost_nothing(served: tuple[subprocess.Popen[str], str]) -> None:
     _, url = served
     address = ("127.0.0.1", int(url.rpartition(":")[2]))
     broken = [

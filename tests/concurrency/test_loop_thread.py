@@ -12,21 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cascade import (
-    SHIPPED,
-    SQUASH,
-    WAIT_SECONDS,
-    HeldModel,
-    answer,
-    settings_for,
-)
+from cascade import SHIPPED, SQUASH, WAIT_SECONDS, HeldModel, answer, settings_for
 
-from router import (
-    ConfigurationError,
-    Memory,
-    SemanticRouter,
-    SyncSemanticRouter,
-)
+from router import ConfigurationError, Memory, SemanticRouter, SyncSemanticRouter
 from router.concurrency.loop_thread import LoopThread
 
 

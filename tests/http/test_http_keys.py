@@ -43,9 +43,7 @@ def test_a_key_that_another_process_revokes_is_refused_at_once(keys: KeyFile) ->
     assert not keys.revoke(found.id)
 
 
-def test_a_key_is_asked_for_as_soon_as_there_is_one(
-    keys: KeyFile,
-) -> None:
+def test_a_key_is_asked_for_as_soon_as_there_is_one(keys: KeyFile) -> None:
     started_without = Callers(keys, secret=None, required=False)
     started_with = Callers(keys, secret=None, required=True)
     assert started_without.identify(Headers({})) is LOCAL

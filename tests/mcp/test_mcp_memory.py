@@ -90,9 +90,7 @@ async def call(client: Peer | Client, tool: str, **arguments: Any) -> dict[str, 
     return structured
 
 
-async def test_the_tools_are_advertised_with_schemas_and_honest_annotations(
-    client: Peer,
-) -> None:
+async def test_the_tools_are_advertised_with_schemas_and_honest_annotations(client: Peer) -> None:
     tools = await client.tools()
     assert tools.keys() >= TOOLS
     for name in TOOLS:

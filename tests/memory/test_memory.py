@@ -22,12 +22,7 @@ from memory.remembered import ids
 from read_only import read_only
 from servers.forgetful_server import ForgetfulServer
 
-from router.errors import (
-    ConfigurationError,
-    InvalidRequest,
-    StoreError,
-    UnknownMemory,
-)
+from router.errors import ConfigurationError, InvalidRequest, StoreError, UnknownMemory
 from router.memory.conformance import LayerConformance
 from router.memory.contexts.context import Strategy
 from router.memory.files.store import FileStore
@@ -778,9 +773,7 @@ async def test_routes_can_be_overridden(opened: Opened) -> None:
     assert answer.cascade_path[0].layers[0] == "semantic"
 
 
-async def test_feedback_moves_a_weight_shows_in_the_status_and_can_be_reset(
-    memory: Memory,
-) -> None:
+async def test_feedback_moves_a_weight_shows_in_the_status_and_can_be_reset(memory: Memory) -> None:
     found = await memory.recall("What is JWT?", ADA)
     await memory.feedback("semantic", useful=True, route_id=found.id)
     await memory.feedback("graph", useful=False, query="What is JWT?")

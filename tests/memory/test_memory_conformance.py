@@ -12,14 +12,7 @@ import pytest
 
 from router.memory.conformance import LayerConformance
 from router.memory.layers import built_in_layers
-from router.memory.model import (
-    AnyLayer,
-    LayerQuery,
-    LayerSpec,
-    MemoryItem,
-    Scope,
-    ScoreKind,
-)
+from router.memory.model import AnyLayer, LayerQuery, LayerSpec, MemoryItem, Scope, ScoreKind
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
 from router.retrieval.bundled_encoder import BundledEncoder

@@ -225,9 +225,7 @@ async def test_what_was_replaced_is_no_answer_because_the_query_names_what_it_is
     assert [one.item.id for one in answer.items] == ["new"]
 
 
-async def test_if_a_query_names_the_first_of_a_chain_the_last_is_given_too(
-    memory: Memory,
-) -> None:
+async def test_if_a_query_names_the_first_of_a_chain_the_last_is_given_too(memory: Memory) -> None:
     before: list[str] = []
     for name in ("Postgres", "MySQL", "CockroachDB"):
         text = f"We moved to {name}" if before else f"Our database is {name}"

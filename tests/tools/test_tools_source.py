@@ -139,9 +139,7 @@ async def test_two_tools_of_one_name_are_refused() -> None:
         SemanticRouter.from_tools([tool("a", "x"), tool("a", "y")])
 
 
-async def test_another_object_for_the_same_tool_is_handed_back_from_then_on(
-    tmp_path: Path,
-) -> None:
+async def test_another_object_for_the_same_tool_is_handed_back_from_then_on(tmp_path: Path) -> None:
     source = ToolSource(TOOLS)
     async with SemanticRouter(settings_for(tmp_path / "state"), sources=[source]) as router:
         other = copy.deepcopy(TOOLS[0])

@@ -22,11 +22,7 @@ from router.memory.curation.proposals import ChangeKind, Proposal
 from router.memory.model import TASK_LAYER, MemoryItem, Scope, TaskStatus, aware
 from router.memory.recall.clauses import PREPOSITIONS
 from router.memory.recall.confidence import NEGATIONS, conflicts_among
-from router.memory.recall.updates import (
-    LASTING_LAYERS,
-    MAX_WORDS,
-    updates_among,
-)
+from router.memory.recall.updates import LASTING_LAYERS, MAX_WORDS, updates_among
 from router.memory.stores.replacements import SUPERSEDED_BY
 from router.memory.texts.words import words_of
 from router.text import STOPWORDS, stem, word_set

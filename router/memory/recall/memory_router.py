@@ -39,11 +39,7 @@ from router.memory.model import (
 )
 from router.memory.query.listing import asks_for_tasks, asks_what_happened, is_keyword
 from router.memory.query.rewrite import rewrite
-from router.memory.recall.answers import (
-    MemoryRoute,
-    MemoryStatus,
-    RouteStats,
-)
+from router.memory.recall.answers import MemoryRoute, MemoryStatus, RouteStats
 from router.memory.recall.gather import THREADS_AT_A_TIME, Gatherer
 from router.memory.recall.weights import LayerWeights
 from router.result import LayerChoice

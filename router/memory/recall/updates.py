@@ -81,13 +81,7 @@ from router.memory.recall.clauses import (
     shared_verb,
     without_reason,
 )
-from router.memory.recall.frames import (
-    KIN,
-    SEVERAL,
-    contradict,
-    leading_name,
-    speaks_of,
-)
+from router.memory.recall.frames import KIN, SEVERAL, contradict, leading_name, speaks_of
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.texts.chunking import CHUNK_CHARACTERS
 from router.memory.texts.related_words import related_to

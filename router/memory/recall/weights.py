@@ -62,12 +62,7 @@ class LayerWeights:
     """The factors; see the module's text. Threads may share it. Raises StoreError, which names the
     file, if the file cannot be used."""
 
-    def __init__(
-        self,
-        path: Path | None = None,
-        *,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, path: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
         try:
             self._file = SharedConnection(path, _SCHEMA, durable=True, may_be_read_only=True)
         except UnusableFile as error:

@@ -51,12 +51,7 @@ class FileDelivery:
     """Sends files to a service. Belongs to one event loop; ``aclose`` closes the service and the
     outbox."""
 
-    def __init__(
-        self,
-        files: FileStore,
-        service: Forgetful,
-        outbox: ServiceOutbox,
-    ) -> None:
+    def __init__(self, files: FileStore, service: Forgetful, outbox: ServiceOutbox) -> None:
         self.service = service
         self.stores = {store_id(root): root for root in files.roots}
         self._files = files

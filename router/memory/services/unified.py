@@ -34,17 +34,9 @@ from router.memory.model import (
     Scope,
 )
 from router.memory.services.delivery import FileDelivery, SyncReport
-from router.memory.services.forgetful.client import (
-    LAYER,
-    Forgetful,
-    connect_service,
-)
+from router.memory.services.forgetful.client import LAYER, Forgetful, connect_service
 from router.memory.services.forgetful.wire import ServiceLate, ServiceResting
-from router.memory.services.merge import (
-    SERVICE_WEIGHT,
-    MergeStrategy,
-    merge,
-)
+from router.memory.services.merge import SERVICE_WEIGHT, MergeStrategy, merge
 from router.memory.services.outbox import Intent, ServiceOutbox
 from router.memory.texts.contents import content_key, name_from, without_copies
 from router.plain_json import PlainJson

@@ -374,14 +374,7 @@ class MemoryStore:
             rows = [row for _, _, row in sorted(found)]
             return self._load(db, spaces, _placed(rows), ScoreKind.FUSED, k)
 
-    def related(
-        self,
-        layer: str,
-        text: str,
-        *,
-        scope: Scope,
-        k: int,
-    ) -> list[MemoryItem]:
+    def related(self, layer: str, text: str, *, scope: Scope, k: int) -> list[MemoryItem]:
         """The items about the entities that a text names, and about those up to ``MAX_RELATIONS``
         relations away, nearest first; then the items that only words and meaning find. See
         ``walk`` for the way that relations are followed.

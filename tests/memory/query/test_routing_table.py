@@ -30,9 +30,7 @@ def test_the_first_weight_is_the_tables_and_the_others_are_below_it(text: str) -
     assert weights[:1] in ([], [1.0])
 
 
-def test_a_route_of_ones_own_takes_the_place_of_the_default_one(
-    encoder: BundledEncoder,
-) -> None:
+def test_a_route_of_ones_own_takes_the_place_of_the_default_one(encoder: BundledEncoder) -> None:
     table = {QueryType.RELATIONAL: Route({"project": 0.8}, {"meta": 0.2})}
     classified = QueryClassifier(table=table, encoder=encoder).classify(
         "Which modules depend on the tokenizer?"

@@ -14,14 +14,7 @@ import pytest
 from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted_layers import (
-    NOW,
-    LoopLayer,
-    RaisingLayer,
-    TableClassifier,
-    classified,
-    remembered,
-)
+from scripted_layers import NOW, LoopLayer, RaisingLayer, TableClassifier, classified, remembered
 
 from router.errors import InvalidRequest
 from router.memory.model import AnyLayer, LayerStatus, MemoryItem, Scope, ScoreKind

@@ -25,12 +25,7 @@ from router.memory.services.delivery import FileDelivery, store_id
 from router.memory.services.forgetful.client import Forgetful, connect_service
 from router.memory.services.forgetful.wire import Origin
 from router.memory.services.outbox import ServiceOutbox
-from router.memory.services.unified import (
-    NO_SERVICE,
-    ServiceFate,
-    UnifiedAnswer,
-    UnifiedMemory,
-)
+from router.memory.services.unified import NO_SERVICE, ServiceFate, UnifiedAnswer, UnifiedMemory
 from router.settings.settings import MemorySettings
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from router.memory.services.forgetful.client import (
-    new_memories,
-)
+from router.memory.services.forgetful.client import new_memories
 from router.memory.services.forgetful.wire import Origin
 
 

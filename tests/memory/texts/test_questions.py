@@ -12,12 +12,7 @@ from memory.remembered import item
 from router.errors import InvalidRequest
 from router.memory.memory import Memory
 from router.memory.model import AttributeValue
-from router.memory.texts.questions import (
-    MAX_QUESTIONS,
-    checked_questions,
-    questions_of,
-    texts_of,
-)
+from router.memory.texts.questions import MAX_QUESTIONS, checked_questions, questions_of, texts_of
 
 ME = {"user": "ada"}
 NUTS = "Hazelnuts make my throat swell."

@@ -53,9 +53,7 @@ def test_what_a_store_has_found_is_not_encoded_again_to_be_judged(tmp_path: Path
     assert np.allclose(vector, BundledEncoder().encode([found.content]), atol=1e-6)
 
 
-def test_the_vector_of_a_long_text_is_not_kept_because_its_parts_are_judged(
-    tmp_path: Path,
-) -> None:
+def test_the_vector_of_a_long_text_is_not_kept_because_its_parts_are_judged(tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path, encoder=BundledEncoder())
     store.save([item("a", "the timeout is 250 ms. " * 100)])
     (found,) = store.search("semantic", "which timeout?", scope=Scope(), k=5)
