@@ -14,7 +14,6 @@ from router.memory.layers.prospective import ProspectiveLayer
 from router.memory.layers.stored import (
     GovernanceLayer,
     GraphLayer,
-    OwnedLayer,
     ProceduralLayer,
     StoredLayer,
     TimedLayer,
@@ -63,8 +62,8 @@ def built_in_layers(store: MemoryStore) -> tuple[BlockingLayer, ...]:
     )
     return (
         TimedLayer(store, session, recency=0.5),
-        OwnedLayer(store, PROJECT),
-        OwnedLayer(store, user),
+        StoredLayer(store, PROJECT),
+        StoredLayer(store, user),
         StoredLayer(store, semantic),
         GraphLayer(store, graph),
         GovernanceLayer(store, governance),

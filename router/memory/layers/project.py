@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from router.memory.files.store import FileStore
 from router.memory.layers import PROJECT
-from router.memory.layers.stored import OwnedLayer
+from router.memory.layers.stored import StoredLayer
 from router.memory.model import LayerQuery, MemoryItem, Scope, ScoreKind
 from router.memory.stores.fusion import at_place
 from router.memory.stores.memory_store import MemoryStore
 
 
-class ProjectLayer(OwnedLayer):
+class ProjectLayer(StoredLayer):
     """Merges the saved items and the files by rank, because their scores are of two kinds: fused,
     and BM25."""
 

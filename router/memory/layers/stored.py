@@ -81,15 +81,6 @@ class StoredLayer:
         return [*preferred, *(i for i in found(where) if (i.scope, i.id) not in first)]
 
 
-class OwnedLayer(StoredLayer):
-    """A layer whose items belong to one user (or project); a query without a user finds none."""
-
-    def search(self, query: LayerQuery, *, scope: Scope, k: int) -> Sequence[MemoryItem]:
-        if getattr(scope, self.spec.name) is None:
-            return ()
-        return super().search(query, scope=scope, k=k)
-
-
 class TimedLayer(StoredLayer):
     """Session and episodic memory.
 
