@@ -260,7 +260,6 @@ def test_what_is_no_definition_is_refused_in_a_sentence(adapter: Callable[..., o
 def test_a_definition_of_another_api_is_refused(
     adapter: Callable[..., object], definition: dict[str, object]
 ) -> None:
-    """It was shown in every turn, as if it were a tool of the provider's own."""
     with pytest.raises(SourceError, match=r"'(roster|tool 1)': expected a definition of \w+'s API"):
         adapter([definition])
 

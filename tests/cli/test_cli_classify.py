@@ -121,16 +121,3 @@ def test_a_batch_is_answered_line_by_line_and_ctrl_c_ends_it(start: Start) -> No
     rest, complaints = process.communicate(timeout=120)
     assert (process.returncode, rest) == (130, b"")
     assert b"Traceback" not in complaints
-
-
-def test_a_closed_pipe_ends_a_batch_quietly(start: Start, tmp_path: Path) -> None:
-    file = tmp_path / "queries.txt"
-    file.write_text("What is JWT?\n" * 50_000, encoding="utf-8")
-    process = start("memory", "classify", "--batch", file)
-    assert process.stdout and process.stderr and process.stdin
-    assert json.loads(process.stdout.readline())["layers"] == ["semantic"]
-    process.stdout.close()  # as `head -1` does
-    assert process.stderr.read() == b""
-    assert process.wait(timeout=120) == 1
-    process.stderr.close()
-    process.stdin.close()

@@ -81,7 +81,6 @@ def test_skills_that_are_left_are_said_and_exit_with_1(
 def test_an_answer_without_a_usable_request_fails_and_the_skill_is_asked_again(
     run: Run, own: Path, server: OpenAIServer
 ) -> None:
-    """It counted as done for ever, with exit code 0."""
     server.always = completion('{"requests": [null, 5, "", " "]}')
     done = run("skills", "enrich", "--skills", own, "baking")
     assert done.exit_code == 1

@@ -94,7 +94,6 @@ def test_an_evaluation_leaves_the_users_cache_alone(
 def test_an_evaluation_asks_no_cluster_for_its_answers(
     run: Run, skills: Path, labelled: Labelled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second of two evaluations was given the answers of the first."""
     with socket.create_server(("127.0.0.1", 0)) as redis:
         redis.setblocking(False)
         url = f"redis://127.0.0.1:{redis.getsockname()[1]}"

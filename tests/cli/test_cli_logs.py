@@ -82,7 +82,6 @@ def test_requests_are_logged_where_that_is_asked_for(
 def test_where_the_server_is_stands_in_a_line_like_the_others(
     capsys: pytest.CaptureFixture[str], form: LogFormat
 ) -> None:
-    """A reader of JSON lines stumbled over the first one."""
     set_up(form)
     announce("serving at http://127.0.0.1:8017", form)
     [line] = lines(capsys)

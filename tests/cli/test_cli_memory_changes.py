@@ -85,7 +85,6 @@ def test_a_file_is_saved_searched_printed_and_deleted(memory: Run, run: Run) -> 
 
 
 def test_standard_input_that_is_too_long_is_not_taken_for_something_else(run: Run) -> None:
-    """The bytes that were read ended within a letter, and it was told that they are no UTF-8."""
     refused = run("memory", "save", "-", stdin=("é" * 300_000).encode())
     assert (refused.exit_code, refused.stderr) == (2, "error: content: over 100,000 characters\n")
 
@@ -141,7 +140,6 @@ def test_a_proposal_shows_who_will_see_what_it_changes(
 
 
 def test_consolidating_again_says_that_proposals_wait(run: Run) -> None:
-    """It said only that nothing is proposed."""
     run("memory", "save", "Clean", "--layer", "prospective", "--attribute", "due=2020-01-01")
     assert "waiting" not in run("memory", "consolidate").stderr
     again = run("memory", "consolidate")
@@ -166,7 +164,6 @@ def test_a_proposal_shows_what_it_replaces_and_who_said_what_is_quoted(
 
 
 def test_an_edit_that_names_no_change_is_refused(run: Run) -> None:
-    """It said that the item was changed."""
     run("memory", "save", "JWT is a signed token", "--layer", "semantic", "--name", "jwt")
     refused = run("memory", "edit", "jwt", "--layer", "semantic")
     assert (refused.exit_code, refused.stdout) == (2, "")

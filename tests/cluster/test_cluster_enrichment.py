@@ -66,7 +66,6 @@ async def test_an_enrichment_serves_processes_that_have_none_of_their_own(
 async def test_an_enrichment_that_others_would_refuse_as_too_large_is_not_sent(
     redis_server: RedisServer, settings_of: SettingsOf, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its characters were counted, and others count its bytes."""
     settings = enriched(settings_of(redis_server.url))
     digest = digest_of(settings, "debugging")
     large = tuple(f"{number}{'返' * 1_000}" for number in range(30))

@@ -120,7 +120,6 @@ async def test_a_later_letter_that_cannot_be_sent_does_not_bring_back_what_lay_t
 async def test_a_letter_that_is_sent_at_once_leaves_nothing_to_wait_for(
     redis_server: RedisServer, settings_of: SettingsOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its request was never answered from the cache again: it was counted after it was sent."""
     async with opened_answers(settings_of(redis_server.url)) as answers:
         outbox, entry = answers._outbox, entry_of("squash my commits", "c")
         put = outbox.put

@@ -116,7 +116,6 @@ async def test_a_shared_source_is_the_same_in_every_process(
 async def test_a_tool_in_any_script_may_be_as_large_as_one_in_ascii(
     redis_server: RedisServer, settings_of: SettingsOf
 ) -> None:
-    """It was sent with escapes, and was then larger than the others read."""
     tools, large = ToolSource(shared=True), {**REFUND, "description": "返金" * 30_000}
     async with (
         few_skills_router(settings_of(redis_server.url), ToolSource(shared=True)) as other,

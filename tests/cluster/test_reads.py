@@ -17,7 +17,6 @@ from router.events import Events
 async def test_a_fault_in_a_read_of_many_leaves_nobody_waiting(
     redis_server: RedisServer, settings_of: SettingsOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ended the reading for good: each later read waited for it without end."""
     cluster = settings_of(redis_server.url).cluster
     link = Link(cluster, Events())
     reads = Reads(link)

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,35 +113,20 @@ def test_no_thread_is_left_of_a_closed_router(tmp_path: Path) -> None:
     assert set(threading.enumerate()) == threads
 
 
-def test_a_sink_that_would_wait_for_its_own_thread_is_told(tmp_path: Path) -> None:
+def test_a_sink_that_would_wait_for_its_own_thread_or_end_it_is_told(tmp_path: Path) -> None:
     told: list[RuntimeError] = []
-
     with SyncSemanticRouter(settings_for(tmp_path), roots=[SHIPPED]) as router:
 
-        def ask_again(_: object) -> None:
-            with pytest.raises(RuntimeError, match="in its own thread") as error:
-                router.route(SQUASH)
-            told.append(error.value)
+        def ask_and_close(_: object) -> None:
+            for call in (partial(router.route, SQUASH), router.close):
+                with pytest.raises(RuntimeError, match="in its own thread") as error:
+                    call()
+                told.append(error.value)
 
-        router.events.subscribe(ask_again)
+        router.events.subscribe(ask_and_close)
         router.route(SQUASH)
+        router.route(SQUASH)  # it is still open
     assert told
-
-
-def test_a_sink_that_would_close_its_own_thread_is_told(tmp_path: Path) -> None:
-    told: list[RuntimeError] = []
-    router = SyncSemanticRouter(settings_for(tmp_path), roots=[SHIPPED])
-
-    def close(_: object) -> None:
-        with pytest.raises(RuntimeError, match="in its own thread") as error:
-            router.close()
-        told.append(error.value)
-
-    router.events.subscribe(close)
-    router.route(SQUASH)
-    assert told
-    router.route(SQUASH)  # it is still open
-    router.close()
 
 
 def test_a_failure_at_the_end_is_raised_and_the_thread_ends_all_the_same() -> None:

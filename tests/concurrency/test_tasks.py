@@ -95,7 +95,6 @@ async def test_work_in_a_thread_sees_the_context_of_its_caller() -> None:
 
 
 def test_threads_are_used_by_one_helper_only() -> None:
-    """There were two, and nothing said which of them lets a server that hangs block the host."""
     package = Path(router.__file__).parent
     texts = {file.name: file.read_text(encoding="utf-8") for file in package.rglob("*.py")}
     assert [name for name, text in texts.items() if "asyncio.to_thread(" in text] == []
@@ -118,7 +117,6 @@ def test_matrix_products_use_one_thread_meanwhile_and_as_many_as_before_afterwar
 
 
 def test_of_two_that_overlap_none_leaves_the_limit_behind() -> None:
-    """A fit that outlived the build of an index left the whole process with one thread."""
     first, second = one_matrix_thread(), one_matrix_thread()
     with threadpool_limits(2, user_api="blas"):
         with first:

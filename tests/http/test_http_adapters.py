@@ -93,7 +93,6 @@ def test_what_no_ranking_is_leaves_every_tool_shown(reply: Reply, reason: str) -
 def test_a_server_that_keeps_failing_is_left_alone_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each turn of each conversation had waited for it, as long as it hung."""
     now = 0.0
     monkeypatch.setattr(rankers, "monotonic", lambda: now)
     server, definitions = QueuedServer(), openai_tools()

@@ -89,7 +89,6 @@ async def test_the_log_names_the_key_also_of_a_request_that_is_refused(
     body: dict[str, str] | None,
     status: int,
 ) -> None:
-    """Who runs the server did not learn whose key is refused."""
     secret = keys.make("shop", rights=[Right.ROUTE], scopes=["shop"])
     caplog.set_level(logging.INFO, "router.access")
     answer = await connect(guarded, key=secret).request(method, path, json=body)
@@ -101,7 +100,6 @@ async def test_the_log_names_the_key_also_of_a_request_that_is_refused(
 async def test_a_request_to_mcp_is_logged_and_counted_as_one(
     api: Api, router: SemanticRouter, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The path of each that succeeded was "other"."""
     caplog.set_level(logging.INFO, "router.access")
     mcp = mcp_app(SkillServer(router))
     transport = httpx.ASGITransport(app=http_app(api, names=["localhost"], mcp=mcp))

@@ -103,7 +103,6 @@ async def test_a_key_that_is_revoked_while_other_workers_are_waited_for_is_no_in
 async def test_a_worker_that_begins_later_than_a_stream_is_heard_in_it(
     api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who listened while the server started never heard of the workers that took longer."""
     monkeypatch.setattr("router.http.stream.JOIN_SECONDS", 0.05)
     monkeypatch.setattr("router.http.siblings.RETRY_SECONDS", 0.01)
     make_ready(tmp_path)

@@ -42,7 +42,6 @@ async def test_the_tools_of_a_request_come_back_as_they_were(api: Api, connect: 
 
 
 async def test_many_sets_of_tools_take_little_memory(api: Api, connect: Connect) -> None:
-    """Each set had a copy of the background, and took 2.5 MB in all."""
     client = connect(api)
 
     async def rank(number: int) -> None:
@@ -63,7 +62,6 @@ async def test_many_sets_of_tools_take_little_memory(api: Api, connect: Connect)
 async def test_only_so_many_sets_of_tools_are_kept(
     router: SemanticRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of sets of one tool, twenty times as many were."""
     monkeypatch.setattr(service, "MAX_CACHED_TOOLS", 3 * service.MIN_SET_SIZE)
     served = service.Service(router)
     indexes: weakref.WeakSet[SkillIndex] = weakref.WeakSet()
@@ -119,7 +117,6 @@ async def test_a_tool_that_cannot_be_used_is_named(api: Api, connect: Connect) -
 async def test_a_definition_that_no_answer_could_hold_is_refused(
     api: Api, connect: Connect
 ) -> None:
-    """It was taken, and each ranking with it in it ended as an internal error."""
     client = connect(api)
     deep: Any = {}
     for _ in range(240):

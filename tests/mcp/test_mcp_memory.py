@@ -302,8 +302,6 @@ async def test_a_profile_is_what_is_known_of_one_user_and_holds_now(client: Peer
 async def test_what_is_true_of_a_user_or_a_project_is_not_saved_for_both(
     opened: SemanticRouter, encoder: Encoder, tmp_path: Path
 ) -> None:
-    """The settings' user and project were both taken, and colleagues and other projects of the user
-    saw nothing."""
     ada, shop = {"user": "ada"}, {"project": "shop"}
     settings = Settings(memory={"directory": tmp_path / "kept", **ada, **shop})
     async with (
@@ -330,7 +328,6 @@ async def test_a_memory_cannot_pretend_to_be_several(client: Peer, hidden: str) 
 
 
 async def test_who_sees_nothing_is_told_that_a_project_may_hide_it(client: Peer) -> None:
-    """The profile of a user was empty without a word after a save for the user in a project."""
     here = {"user": "wulf", "project": "orrery"}
     await call(client, "save_memory", content="I cannot wear latex.", layer="user", **here)
     for tool in ("user_profile", "list_memories"):
@@ -342,7 +339,6 @@ async def test_who_sees_nothing_is_told_that_a_project_may_hide_it(client: Peer)
 
 
 async def test_an_empty_list_says_only_what_is_known_to_be_missing(client: Peer) -> None:
-    """It said that nothing was stored, though other layers held what the scope sees."""
     named = {"project": "orrery", "session": "monday"}
     redis = {"name": "redis", "layer": "semantic", "user": "ada"}
     await call(client, "save_memory", content="We use Redis.", **redis)

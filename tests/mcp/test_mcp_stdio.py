@@ -86,7 +86,6 @@ def test_an_interrupt_ends_the_server_while_it_waits_for_input(process: Server) 
 
 
 def test_a_client_that_has_gone_ends_the_server_without_a_word(process: Server) -> None:
-    """It was a traceback of a hundred lines."""
     assert process.ask(b"{")["error"]["code"] == -32700
     assert process.process.stdin is not None
     assert process.process.stdout is not None

@@ -69,30 +69,6 @@ async def test_the_schema_of_an_answer_says_nothing_of_what_a_trace_is_made_of(s
     assert all(f"#/$defs/{name}" in said for name in schema["$defs"])
 
 
-async def test_route_chooses_among_the_available_skills(shared: Any) -> None:
-    answer = await call(
-        shared.url, "route", request="commit and push my branch", available_skills=["testing"]
-    )
-    result = result_of(answer)
-    assert "git" not in (*result.selected_skills, *result.suggested_skills)
-
-
-async def test_history_is_turns_or_texts(shared: Any) -> None:
-    answer = await call(
-        shared.url,
-        "route",
-        request="commit and push my branch",
-        history=[{"role": "assistant", "text": "Done."}, "thanks"],
-    )
-    assert not answer.is_error
-
-
-async def test_scopes_do_not_share_answers(shared: Any) -> None:
-    for scope, cached in (("a", False), ("b", False), ("a", True)):
-        answer = await call(shared.url, "route", request="commit and push my branch", scope=scope)
-        assert answer.structured_content["from_cache"] is cached
-
-
 async def test_find_skills_says_why(shared: Any) -> None:
     answer = await call(shared.url, "find_skills", query="flaky tests", limit=2)
     best, other = answer.structured_content["skills"]

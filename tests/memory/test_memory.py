@@ -316,7 +316,6 @@ async def test_who_asks_about_the_user_is_told_what_the_user_said(
 
 
 async def test_what_something_depends_on_comes_before_what_that_depends_on(memory: Memory) -> None:
-    """The later one was taken for a replacement of the earlier, whose words it shares."""
     for text in ("{} depends on {}", "The {} service depends on the {} service"):
         for day, (entity, target) in enumerate((("checkout", "cart"), ("cart", "ledger")), start=1):
             await memory.save(
@@ -487,7 +486,6 @@ async def test_a_day_of_saving_is_that_day_in_the_time_zone_that_is_set(
 async def test_an_item_tells_the_day_of_the_time_zone_that_is_set_wherever_it_is_given(
     opened: Opened,
 ) -> None:
-    """Only lists and answers told it: everything else told the day in UTC, the one before."""
     async with opened(time_zone="Europe/Berlin") as memory:
         saved = await memory.save("Likes tea.", layer="user", scope=ADA, created="2026-02-26")
         given = [
@@ -530,7 +528,6 @@ async def test_times_of_attributes_are_in_the_time_zone_that_is_set(opened: Open
 
 
 async def test_attributes_that_are_read_may_be_named_in_capital_letters(opened: Opened) -> None:
-    """They were renamed after the time zone, the time to live and the questions were seen to."""
     zone = "Europe/Berlin"
     async with opened(time_zone=zone, layer_ttl_days={"semantic": 30}) as memory:
         given = {"Due": "2026-12-01T10:00", "Status": "blocked"}
@@ -559,7 +556,6 @@ async def test_attributes_that_are_read_may_be_named_in_capital_letters(opened: 
 
 
 async def test_a_task_that_names_no_day_does_not_answer_when_something_is(opened: Opened) -> None:
-    """The words of the question speak for tasks, and one that fits ended the search."""
     async with opened() as memory:
 
         async def first(query: str) -> str:

@@ -165,7 +165,6 @@ async def test_of_a_chain_of_replacements_that_is_given_which_the_query_names(
 
 
 async def test_who_asks_whether_something_was_ever_used_is_told_of_it(memory: Memory) -> None:
-    """It was answered by nothing: the replacement contains the name, too."""
     await memory.save("CI runs on Jenkins", layer="project", name="old", scope=ADA)
     text = "replaced Jenkins by GitHub Actions, builds take 6 minutes"
     await memory.save(text, layer="project", name="new", scope=ADA, supersede=["old"])

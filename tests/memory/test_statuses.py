@@ -35,7 +35,6 @@ def test_any_other_status_is_refused_when_it_is_saved(store: MemoryStore) -> Non
 
 
 def test_an_attribute_that_is_read_is_known_in_capital_letters_too(store: MemoryStore) -> None:
-    """``Status`` was stored beside ``status``, and the task stayed open."""
     written = {"Status": "Done", "DUE": "2026-12-01", "Ticket": "X-1"}
     [task] = store.save([item("a", "Pay rent", layer="prospective", attributes=written)])
     assert task.attributes == {"status": "done", "due": "2026-12-01", "Ticket": "X-1"}

@@ -54,7 +54,6 @@ def test_settings_are_those_of_a_file_but_for_what_leads_elsewhere() -> None:
 
 
 def test_two_ways_are_compared_without_the_cluster() -> None:
-    """The second one was given the answers of the first."""
     served = Settings(cluster={"url": "redis://127.0.0.1:6379"}, answer_cache="some.package:Cache")
     with apart(served) as own:
         side = _settings(served, Side({"vector": {"caution": "bold"}}), own)

@@ -136,7 +136,6 @@ def test_servers_that_misbehave_are_reported_and_the_others_work(servers: ToolFo
 def test_a_server_that_hangs_holds_nobody_back_and_joins_when_it_answers(
     servers: ToolFolders, tmp_path: Path
 ) -> None:
-    """The first search of a gateway took 12 s, although the other server was up."""
     servers.put("bank", REFUND)
     servers.put("slow", WEATHER, mode="waits")
     with started(servers, grace_seconds=0.0) as source:

@@ -56,7 +56,6 @@ def test_what_was_interrupted_before_it_listens_ends_without_a_word(
 
 
 async def test_a_terminal_that_is_closed_ends_the_server_in_order() -> None:
-    """The signal ended the process at once: no request under way was answered, nothing was kept."""
     told: list[str] = []
     with hung_up(signal.SIG_DFL), listen("127.0.0.1", 0) as listening:
         await run(
@@ -72,7 +71,6 @@ async def test_a_terminal_that_is_closed_ends_the_server_in_order() -> None:
 async def test_a_request_that_comes_as_the_server_stops_is_answered_as_the_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It was lost: connections that were idle at that moment were closed at once."""
     monkeypatch.setattr("router.web.running.LAST_SECONDS", 30.0)
     heads: list[bytes] = []
 

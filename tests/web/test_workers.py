@@ -87,7 +87,6 @@ def test_ctrl_c_ends_workers_as_it_ends_one(tmp_path: Path, environment: dict[st
 def test_no_worker_is_left_when_the_first_process_ends(
     tmp_path: Path, environment: dict[str, str], by: signal.Signals
 ) -> None:
-    """They kept the address: the next server could not listen, and nothing told them to stop."""
     with (
         hung_up(signal.SIG_DFL),
         started(tmp_path, environment, "--workers", "2") as (process, url),
@@ -128,7 +127,6 @@ def test_a_worker_that_dies_is_started_again(tmp_path: Path, environment: dict[s
 async def test_a_worker_that_is_being_started_when_the_server_stops_is_stopped_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It was not among those that were told, and the server waited for it without end."""
     processes: list[asyncio.subprocess.Process] = []
     start = asyncio.create_subprocess_exec
 
@@ -163,7 +161,6 @@ async def test_a_worker_that_is_being_started_when_the_server_stops_is_stopped_t
 async def test_nobody_can_connect_any_more_while_workers_finish(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Who did waited for the end of the longest request, and was cut off then."""
     processes: list[asyncio.subprocess.Process] = []
     start = asyncio.create_subprocess_exec
 

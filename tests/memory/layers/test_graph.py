@@ -183,7 +183,6 @@ def test_a_relation_leads_to_what_a_question_names_as_acted_on(
 
 
 def test_an_item_of_thousands_of_relations_takes_little_time_to_judge() -> None:
-    """Which words of the question ask for a relation was worked out for each of them anew."""
     hub = stating(*(f"uses -> Service{number}" for number in range(5000)))
     question = "What depends on Service4999 and on whatever else we use today, and who owns that?"
     with cpu_time_at_most(0.1):

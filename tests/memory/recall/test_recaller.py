@@ -332,7 +332,6 @@ async def test_what_says_that_something_has_changed_is_no_conflict() -> None:
 
 
 async def test_what_a_third_one_has_replaced_is_in_no_conflict() -> None:
-    """Of three managers the latest says that it has changed; the earlier two were a conflict."""
     first, second, third = (
         "Ada's manager is Olga.",
         "Ada's manager is Piotr.",

@@ -573,7 +573,6 @@ def test_several_layers_that_ask_the_same_encode_it_once(
 def test_nothing_is_saved_to_a_file_that_was_deleted(
     tmp_path: Path, encoder: BundledEncoder
 ) -> None:
-    """It was confirmed, and gone with the process."""
     store = MemoryStore.open(tmp_path, encoder=encoder, clock=NOW.timestamp)
     store.save([item("nuts", "Hazelnuts make my throat swell.")])
     for file in tmp_path.iterdir():
