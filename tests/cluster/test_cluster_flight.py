@@ -12,7 +12,6 @@ from clusters import SettingsOf, few_skills_router
 from servers.redis_server import RedisServer
 
 from router import Decision, SemanticRouter, Stage
-from router.cluster.flight import SharedFlight
 from router.cluster.keys import entry_of
 
 
@@ -65,28 +64,6 @@ async def test_that_no_skill_fits_is_kept_for_all_processes_and_dropped_for_all(
         assert (await one.route(SQUASH)).selected_skills == ("git",)
         await one.forget(SQUASH_PARAPHRASED)
         assert (await other.look_up(SQUASH_PARAPHRASED, use_semantic_cache=False))[0] is None
-
-
-async def test_when_the_leader_dies_exactly_one_other_takes_over(
-    redis_server: RedisServer, settings_of: SettingsOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = HeldModel(answer("git"))
-    async with processes(settings_of, redis_server, model) as routers:
-        leader = routers[0].cluster
-        assert leader is not None
-        context = routers[0]._runtime.current.base_context
-        # A process that was killed: it holds the lease, and will never renew it.
-        monkeypatch.setattr("router.cluster.flight.LEASE_SECONDS", 0.5)
-        mine = SharedFlight(leader.link, leader.flight._keys)
-        said, _ = await mine._join(entry_of(SQUASH, context), "")
-        assert said == "lead"
-        tasks = [asyncio.create_task(router.route(SQUASH)) for router in routers]
-        await happened(model.asked)
-        assert model.calls == 1
-        model.release()
-        async with asyncio.timeout(WAIT_SECONDS):
-            await asyncio.gather(*tasks)
-    assert model.calls == 1
 
 
 async def test_a_leader_that_was_stopped_too_long_writes_nothing(

@@ -8,7 +8,6 @@ import dataclasses
 import gc
 import pickle
 import shutil
-import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -42,7 +41,6 @@ from router.memory.model import (
 from router.memory.parts import bundled_counter
 from router.memory.query.routing_table import Route
 from router.memory.stores.memory_store import MemoryStore
-from router.memory.stores.sqlite_vectors import SqliteVectors
 from router.retrieval.bundled_encoder import BundledEncoder
 from router.retrieval.encoders import Encoder
 
@@ -681,7 +679,9 @@ async def test_a_search_and_a_name_give_files_of_a_project_to_it_alone(
     ("given", "named"),
     [
         ({"scope": ADA}, r"the scope \(user, project, session\)"),
-        ({"type": "fact", "questions": ["How?"]}, "type, questions"),
+        ({"type": "fact", "created": NOW, "usefulness": 0.9}, "type, created, usefulness"),
+        ({"provenance": ["chat"], "attributes": {"due": "2026-12-01"}}, "provenance, attributes"),
+        ({"supersede": ["old"], "questions": ["How?"]}, "supersede, questions"),
     ],
 )
 async def test_what_a_file_cannot_have_is_refused_by_its_name(
@@ -726,11 +726,6 @@ async def test_what_cannot_be_saved_is_refused_with_the_reason(memory: Memory) -
         ({"layer": "semantic", "scope": {"team": "x"}}, "scope: unknown 'team'"),
         ({"layer": "semantic", "usefulness": 2.0}, "usefulness"),
         ({"layer": "prospective", "attributes": {"due": "soon"}}, "due"),
-        ({"scope": ADA}, "name a layer"),
-        ({"type": "fact"}, "name a layer"),
-        ({"usefulness": 0.9}, "name a layer"),
-        ({"provenance": ["chat"]}, "name a layer"),
-        ({"attributes": {"due": "2026-12-01"}}, "name a layer"),
         ({"name": "../out"}, "name"),
         # They had no bound but that of a message, some megabytes.
         ({"layer": "semantic", "type": "x" * 201}, "type: 201 characters; at most 200"),
@@ -832,22 +827,6 @@ async def test_a_layer_of_a_built_in_ones_name_takes_its_place(opened: Opened) -
         status = await memory.status()
     assert ids(found.results[0].items) == ["pasta"]
     assert len(status["layers"]) == 11
-
-
-async def test_vectors_are_read_before_layers_are_asked_and_only_for_searches(
-    opened: Opened,
-) -> None:
-    async with opened() as memory:
-        for layer in ("semantic", "user"):
-            await memory.save("Pasta boils for nine minutes", layer=layer, scope=ADA)
-    async with opened(layers=[Recipes()]) as memory:
-        await memory.list(scope=ADA)
-        assert memory._parts is not None
-        vectors = memory._parts.store._vectors
-        assert isinstance(vectors, SqliteVectors)
-        assert len(vectors._matrices) == 0
-        await memory.route("How long does pasta boil?", scope=ADA, layers=["recipes"])
-        assert len(vectors._matrices) == 2
 
 
 ENCODER = BundledEncoder()
@@ -1017,32 +996,11 @@ async def test_closing_lets_calls_under_way_end_and_refuses_later_ones(opened: O
         assert (await memory.get("4", layer="semantic")).content == "Note 4"
 
 
-async def test_it_opens_lazily(tmp_path: Path, encoder: BundledEncoder) -> None:
-    memory = Memory(settings_in(tmp_path), encoder=encoder)
-    assert not (tmp_path / "kept").exists()
-    await memory.aclose()
-    await memory.aclose()
-    assert not (tmp_path / "kept").exists()
-
-
 async def test_two_memories_share_a_folder(opened: Opened) -> None:
     async with opened() as one, opened() as other:
         await one.recall("What is JWT?", ADA)
         await other.save("JWT is a signed token", layer="semantic", scope=ADA)
         assert len((await one.recall("What is JWT?", ADA)).items) == 1
-
-
-def test_the_databases_are_sqlite(tmp_path: Path, encoder: BundledEncoder) -> None:
-    """Whoever wants to look at them needs no tool of ours."""
-
-    async def save() -> None:
-        async with Memory(settings_in(tmp_path), encoder=encoder) as memory:
-            await memory.save("JWT is a signed token", layer="semantic")
-
-    asyncio.run(save())
-    database = sqlite3.connect(tmp_path / "kept" / "memory.db")
-    assert database.execute("SELECT content FROM items").fetchall() == [("JWT is a signed token",)]
-    database.close()
 
 
 @pytest.mark.parametrize(

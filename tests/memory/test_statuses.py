@@ -28,12 +28,6 @@ def test_synonyms_are_folded(written: str, status: TaskStatus) -> None:
     assert TaskStatus.parse(written) is status
 
 
-def test_any_other_status_is_refused_when_it_is_saved(store: MemoryStore) -> None:
-    task = item("a", "Pay rent", layer="prospective", attributes={"status": "someday"})
-    with pytest.raises(InvalidRequest, match=r"attributes\.status: 'someday' is none of open"):
-        store.save([task])
-
-
 def test_an_attribute_that_is_read_is_known_in_capital_letters_too(store: MemoryStore) -> None:
     written = {"Status": "Done", "DUE": "2026-12-01", "Ticket": "X-1"}
     [task] = store.save([item("a", "Pay rent", layer="prospective", attributes=written)])

@@ -82,38 +82,6 @@ def test_threads_share_it(memory: SyncMemory) -> None:
         assert list(threads.map(work, range(16))) == [1] * 16
 
 
-def test_closing_lets_other_threads_end_their_calls(
-    settings: Settings, encoder: BundledEncoder
-) -> None:
-    memory = SyncMemory(settings, encoder=encoder)
-    saved: list[int] = []
-    begun = threading.Barrier(5)
-
-    def work(number: int) -> None:
-        begun.wait()
-        try:
-            memory.save(f"Note {number}", layer="semantic", name=str(number))
-        except RuntimeError as error:  # it came after the end
-            assert "closed" in str(error)
-        else:
-            saved.append(number)
-
-    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    begun.wait()
-    memory.close()
-    for thread in threads:
-        thread.join()
-    memory.close()
-    with pytest.raises(RuntimeError, match="this memory is closed"):
-        memory.recall("What is JWT?")
-    with SyncMemory(settings, encoder=encoder) as again:
-        contents = [again.get(str(number), layer="semantic").content for number in saved]
-    assert contents == [f"Note {number}" for number in saved]
-    assert "memory" not in [thread.name for thread in threading.enumerate()]
-
-
 def test_a_store_that_cannot_be_opened_leaves_no_thread(
     settings: Settings, encoder: BundledEncoder, tmp_path: Path
 ) -> None:

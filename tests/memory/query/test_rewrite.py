@@ -54,10 +54,6 @@ def test_the_period_is_what_the_text_says_about_time() -> None:
     assert asked.now == NOW
 
 
-def test_an_update_is_not_about_time() -> None:
-    assert rewrite("Update the README", now=NOW).period is None
-
-
 @pytest.mark.parametrize("text", ["", " \n", "a\x00b", "\ud800", "x" * 2_001])
 def test_what_is_no_query_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="query"):

@@ -8,7 +8,6 @@ import pytest
 
 from router.errors import InvalidRequest
 from router.memory.model import zone_of
-from router.memory.query.rewrite import rewrite
 
 
 def test_a_zone_is_known_by_its_name_or_given_as_it_is() -> None:
@@ -26,11 +25,3 @@ def test_without_a_name_it_is_the_zone_of_this_machine() -> None:
 def test_an_unknown_zone_is_named(name: str) -> None:
     with pytest.raises(InvalidRequest, match="named like Europe/Berlin"):
         zone_of(name)
-
-
-def test_yesterday_is_a_day_where_one_asks() -> None:
-    just_after_midnight_in_berlin = datetime(2026, 7, 1, 22, 30, tzinfo=UTC)
-    now = just_after_midnight_in_berlin.astimezone(zone_of("Europe/Berlin"))
-    period = rewrite("What did we do yesterday?", now=now).period
-    assert period is not None
-    assert period.start.astimezone(UTC) == datetime(2026, 6, 30, 22, tzinfo=UTC)

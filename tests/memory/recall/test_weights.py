@@ -120,16 +120,6 @@ def test_every_factor_stays_between_a_half_and_one_and_a_half(
     weights.close()
 
 
-def test_feedback_is_there_after_a_restart(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "state" / "weights.sqlite3"
-    first = LayerWeights(path, clock=clock)
-    first.learn(TEMPORAL, "episodic", useful=True)
-    first.close()
-    second = LayerWeights(path, clock=clock)
-    assert second.factor(TEMPORAL, "episodic") == pytest.approx(1.1)
-    second.close()
-
-
 def test_a_vote_survives_a_process_that_is_killed_right_after_it(tmp_path: Path) -> None:
     path = tmp_path / "weights.sqlite3"
     code = (

@@ -136,16 +136,6 @@ async def test_nobody_is_asked_any_longer_when_one_source_raises(
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_only_a_dead_service_is_an_empty_answer_with_the_reason(
-    memory: UnifiedMemory, server: ForgetfulServer
-) -> None:
-    server.fault = "broken"
-    answer = await memory.search("tokens", semantic_only=True)
-    assert answer.items == ()
-    assert answer.service.status is LayerStatus.ERROR
-    assert answer.service.reason
-
-
 async def test_without_a_service_the_files_are_everything(files: FileStore) -> None:
     memory = UnifiedMemory(files)
     report = await memory.save("Tokens are refreshed.", name="auth")
@@ -213,17 +203,6 @@ async def test_a_made_name_never_replaces_another_memory(memory: UnifiedMemory) 
     assert same.name == first.name
     assert other.name != first.name
     assert (await memory.get(first.name)).content == "# Login flow\n\nTokens."
-
-
-async def test_a_save_that_cannot_reach_the_service_is_delivered_by_a_later_one(
-    memory: UnifiedMemory, server: ForgetfulServer
-) -> None:
-    server.fault = "broken"
-    report = await memory.save("First.", name="a")
-    assert report.service is ServiceFate.QUEUED
-    assert "500" in report.reason
-    assert (await memory.get("a")).content == "First."
-    assert (await memory.status()).waiting == 1
 
 
 async def test_a_memory_that_must_not_be_written_is_told_to_nobody(
