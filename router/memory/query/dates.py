@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, ParamSpec
 
 from router.memory.model import Period
@@ -203,19 +203,18 @@ def _quarter(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     """A quarter of the calendar year, such as Q3 or "the first quarter of 2026"."""
     named = _said(match, "quarter")
     number = int(named) if named.isdecimal() else _ordinal(named)
-    return _part_of_year(match, reference, number, 3)
+    return _months(match, reference, 3 * number - 2, 3)
 
 
 def _half_year(match: re.Match[str], reference: ReferenceTime) -> Period | None:
-    return _part_of_year(match, reference, int(match["half"]), 6)
+    return _months(match, reference, 6 * int(match["half"]) - 5, 6)
 
 
-def _part_of_year(
-    match: re.Match[str], reference: ReferenceTime, number: int, months: int
+def _months(
+    match: re.Match[str], reference: ReferenceTime, month: int, count: int
 ) -> Period | None:
-    """The first (1), second, ... part of so many months of a calendar year."""
-    month = months * (number - 1) + 1
-    return _yearly(match, reference, lambda first: months_from(first.replace(month=month), months))
+    """So many months of a year, the first of which has this number."""
+    return _yearly(match, reference, lambda first: months_from(first.replace(month=month), count))
 
 
 def _week_number(match: re.Match[str], reference: ReferenceTime) -> Period | None:
@@ -245,9 +244,12 @@ def _calendar_day(match: re.Match[str], reference: ReferenceTime) -> Period | No
     if is_plain and match["month"] in ("may", "march"):
         return None  # "8 may fail"
     month, day = _month_number(match), _ordinal(ordinal) if ordinal else int(match["day"])
-    return _yearly(
-        match, reference, lambda first: days_from(first.replace(month=month, day=day), 1)
-    )
+    return _yearly(match, reference, partial(_day_of_year, month, day))
+
+
+def _day_of_year(month: int, day: int, first: datetime) -> Period:
+    """A day of the year that begins on ``first``."""
+    return days_from(first.replace(month=month, day=day), 1)
 
 
 def _iso_day(match: re.Match[str], reference: ReferenceTime) -> Period:
@@ -271,10 +273,7 @@ def _slashed_day(match: re.Match[str], reference: ReferenceTime) -> Period | Non
 def _feast(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     name = _said(match, "feast").replace("\u2019", "'")
     if name in _FEASTS:
-        month, day = _FEASTS[name]
-        return _yearly(
-            match, reference, lambda first: days_from(first.replace(month=month, day=day), 1)
-        )
+        return _yearly(match, reference, partial(_day_of_year, *_FEASTS[name]))
     shift, days = _EASTER_FEASTS[name]
     return _yearly(
         match, reference, lambda first: days_from(easter(first) + timedelta(days=shift), days)
@@ -290,17 +289,15 @@ def _day_of_month(match: re.Match[str], reference: ReferenceTime) -> Period | No
 
 
 def _month(match: re.Match[str], reference: ReferenceTime) -> Period | None:
-    month = _month_number(match)
-    return _yearly(match, reference, lambda first: months_from(first.replace(month=month), 1))
+    return _months(match, reference, _month_number(match), 1)
 
 
 def _season(match: re.Match[str], reference: ReferenceTime) -> Period | None:
-    month = _SEASONS[_said(match, "season")]
-    return _yearly(match, reference, lambda first: months_from(first.replace(month=month), 3))
+    return _months(match, reference, _SEASONS[_said(match, "season")], 3)
 
 
 def _year(match: re.Match[str], reference: ReferenceTime) -> Period | None:
-    return _yearly(match, reference, lambda first: months_from(first, 12))
+    return _months(match, reference, 1, 12)
 
 
 def _named_day(match: re.Match[str], reference: ReferenceTime) -> Period:

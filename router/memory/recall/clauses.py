@@ -132,12 +132,7 @@ def _clause_of(text: str) -> Clause | None:
         return None
     verb, rest = _verb(words, place)
     subject = _terms(words[:place]) - _SPEAKER
-    if (
-        not subject
-        and verb in _CHANGES_SOMETHING
-        and words[rest : rest + 1][:1]
-        and words[rest] in _OPENING
-    ):
+    if not subject and verb in _CHANGES_SOMETHING and rest < len(words) and words[rest] in _OPENING:
         end = next((n for n in range(rest, len(words)) if words[n] in PREPOSITIONS), len(words))
         subject = _terms(words[rest:end])
     preposition = words[rest] if rest < len(words) and words[rest] in PREPOSITIONS else ""

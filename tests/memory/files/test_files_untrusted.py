@@ -135,17 +135,6 @@ def test_the_root_may_be_a_link_inside_the_project(tmp_path: Path) -> None:
     assert files.get("auth/login").content == "Tokens."
 
 
-def test_a_folder_named_global_is_not_mistaken_for_the_global_memories(
-    files: FileStore, memories: Path
-) -> None:
-    (memories / "global").mkdir()
-    (memories / "global" / "a.md").write_text("x", encoding="utf-8")
-    assert files.names() == ()
-    assert files.problems() == (
-        f"{memories / 'global'}: names in it would mean the global memories",
-    )
-
-
 def test_files_that_cannot_be_read_are_reported_and_the_rest_is_found(
     files: FileStore, memories: Path
 ) -> None:

@@ -291,15 +291,6 @@ async def test_a_layer_that_keeps_failing_is_left_alone_until_a_trial_succeeds()
         assert gatherer.states()[0].breaker is BreakerState.CLOSED
 
 
-async def test_a_layer_that_keeps_hanging_is_left_alone() -> None:
-    slow = WaitingLayer("slow")
-    async with gathering(slow, layer_seconds=SOON, breaker_failures=2) as gatherer:
-        for _ in range(2):
-            await gather(gatherer)
-        reports = await gather(gatherer)
-    assert reports["slow"].reason == "left alone after failures in a row"
-
-
 async def test_a_cancelled_caller_takes_all_calls_along_and_blames_nobody() -> None:
     slow = WaitingLayer("slow")
     async with gathering(slow, breaker_failures=1) as gatherer:
