@@ -54,7 +54,10 @@ def test_a_variable_that_holds_a_whole_section_is_named(
     assert shown["exact.ttl_seconds"]["source"] == "default"
 
 
-@pytest.mark.parametrize("variable", ["ROUTER_LLM__OPENAI__API_KEY", "OPENAI_API_KEY"])
+@pytest.mark.parametrize(
+    "variable",
+    ["ROUTER_LLM__OPENAI__API_KEY", "OPENAI_API_KEY", "ROUTER_MEMORY__SERVICE__TOKEN"],
+)
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_keys_are_masked(
     run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, options: tuple[str, ...]

@@ -114,22 +114,6 @@ def test_the_status_shows_layers_files_problems_and_what_feedback_changed(memory
     assert status["unified"]["files"] == 1
 
 
-def test_the_configuration_shows_memory_without_the_token(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ROUTER_MEMORY__SERVICE__URL", f"https://{TOKEN}@memory.example")
-    monkeypatch.setenv("ROUTER_MEMORY__SERVICE__TOKEN", TOKEN)
-    for options in ((), ("--json",)):
-        result = run("config", *options)
-        assert result.exit_code == 0
-        assert "ROUTER_MEMORY__SERVICE__TOKEN" in result.stdout
-        assert TOKEN not in result.output
-    shown = parsed(run("config", "--json"))
-    assert shown["memory.service.token"]["value"] == "********"
-    assert shown["memory.service.url"]["value"] == "https://********@memory.example"
-    assert shown["memory.user"] == {"value": "ada", "source": "ROUTER_MEMORY__USER"}
-
-
 def test_contents_of_strangers_cannot_drive_the_terminal(memory: Run) -> None:
     write_file("odd", f"tokens {ESCAPE} and \u202etokens")
     for command in (("search", "tokens"), ("recall", "Which tokens do we use here?")):
@@ -163,17 +147,6 @@ def on_a_terminal(*arguments: str) -> str:
     os.close(master)
     assert process.wait(timeout=120) == 0
     return data.decode().replace("\r\n", "\n")
-
-
-def test_a_locale_without_the_characters_gets_utf_8_all_the_same(memory: Run) -> None:
-    memory("save", "naïve tokens", "--name", "odd")
-    done = subprocess.run(
-        [sys.executable, "-m", "router", "memory", "get", "odd"],
-        capture_output=True,
-        check=True,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )
-    assert done.stdout.decode() == "naïve tokens\n"
 
 
 def test_a_service_that_cannot_be_reached_is_named_by_its_address(

@@ -177,11 +177,6 @@ def test_who_has_no_llm_to_extract_with_is_told_how_to_name_one(run: Run, tmp_pa
     assert "set OPENAI_API_KEY, OPENAI_BASE_URL or OLLAMA_HOST" in refused.stderr
 
 
-def test_standard_input_that_is_no_text_is_refused(run: Run) -> None:
-    result = run("memory", "save", "-", stdin=b"caf\xe9")
-    assert (result.exit_code, result.stderr) == (2, "error: content: not UTF-8: byte 4\n")
-
-
 def test_a_content_that_is_too_long_is_refused_before_it_is_read_whole(start: Start) -> None:
     process = start("memory", "save", "-")
     assert process.stdin and process.stderr
