@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,14 +74,6 @@ def test_the_model_calls_the_chosen_tool_on_each_of_three_topics(
         assert call.type == "function"
         assert call.function.name == wanted
     client.close()
-
-
-def test_the_prefix_of_the_request_stays_the_same_up_to_the_additions(
-    tools: OpenAITools, server: ChatServer
-) -> None:
-    sent = [json.dumps(tools.select(messages(turn)))[:-1] for turn in (1, 2, 3)]
-    assert sent[1].startswith(sent[0])
-    assert sent[2].startswith(sent[1])
 
 
 async def test_asynchronous_code_is_given_the_same(tools: OpenAITools, server: ChatServer) -> None:

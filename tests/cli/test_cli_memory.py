@@ -55,11 +55,6 @@ def test_a_dash_reads_the_query_from_standard_input(memory: Run, run: Run, comma
         assert (refused.exit_code, fault in refused.stderr) == (2, True)
 
 
-def test_a_similar_name_is_suggested(memory: Run, run: Run) -> None:
-    memory("save", "Run make release.", "--name", "ops/deploy")
-    assert "did you mean ops/deploy?" in run("memory", "get", "ops/deploi").stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

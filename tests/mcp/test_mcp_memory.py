@@ -327,17 +327,6 @@ async def test_a_memory_cannot_pretend_to_be_several(client: Peer, hidden: str) 
     assert [line[0] for line in shown.splitlines() if "relevance" in line] == ["[", " "]
 
 
-async def test_who_sees_nothing_is_told_that_a_project_may_hide_it(client: Peer) -> None:
-    here = {"user": "wulf", "project": "orrery"}
-    await call(client, "save_memory", content="I cannot wear latex.", layer="user", **here)
-    for tool in ("user_profile", "list_memories"):
-        hidden = await call(client, tool, user="wulf", project="other")
-        assert (hidden["items"], "seen with `project`" in hidden["hint"]) == ([], True)
-        seen = await call(client, tool, **here)
-        assert (len(seen["items"]), seen["hint"]) == (1, "")
-    assert (await call(client, "list_memories", after="1:0", **here))["hint"] == ""
-
-
 async def test_an_empty_list_says_only_what_is_known_to_be_missing(client: Peer) -> None:
     named = {"project": "orrery", "session": "monday"}
     redis = {"name": "redis", "layer": "semantic", "user": "ada"}
@@ -355,6 +344,8 @@ async def test_an_empty_list_says_only_what_is_known_to_be_missing(client: Peer)
     profile = "The layer `user` holds nothing of this user that is valid now."
     assert await hint("user_profile", session="monday") == f"{profile} {hides}"
     assert await hint("user_profile", **named) == profile
+    assert (await call(client, "list_memories", user="ada"))["hint"] == ""
+    assert await hint("list_memories", layers=["graph"], after="1:0") == ""
     await call(client, "delete_memory", **redis)
     nothing = "The layers hold nothing that this scope sees."
     assert await hint("list_memories", **named) == nothing

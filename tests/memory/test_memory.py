@@ -25,7 +25,6 @@ from router.errors import ConfigurationError, InvalidRequest, StoreError, Unknow
 from router.memory.conformance import LayerConformance
 from router.memory.contexts.context import Strategy
 from router.memory.files.store import FileStore
-from router.memory.layers import WRITABLE
 from router.memory.layers.project import ProjectLayer
 from router.memory.memory import Memory
 from router.memory.model import (
@@ -422,17 +421,6 @@ async def test_a_rule_that_names_the_day_asked_about_comes_first(memory: Memory)
         assert found.confidence > 0.3
 
 
-async def test_what_is_planned_for_a_time_are_tasks_due_then_and_plans_that_name_it(
-    memory: Memory,
-) -> None:
-    for month in ("May", "June"):
-        due = {"due": f"2026-0{5 if month == 'May' else 6}-10"}
-        await memory.save(f"Task {month[0]}", layer="prospective", scope=ADA, attributes=due)
-        await memory.save(f"Move to Go in {month}.", layer="planning", scope=ADA)
-    found = await memory.recall("What is planned for May?", ADA)
-    assert {one.item.content for one in found.items} == {"Task M", "Move to Go in May."}
-
-
 @pytest.mark.parametrize("query", ["What should I do next?", "What is still open?"])
 async def test_what_a_layer_lists_is_told_in_its_order(memory: Memory, query: str) -> None:
     for name, due in (("stamps", None), ("june", "2026-06-01"), ("april", "2026-04-01")):
@@ -595,25 +583,7 @@ async def test_a_neighbour_of_what_is_asked_for_is_no_sure_answer(
     assert (await memory.recall(query, ADA)).confidence < 0.5
 
 
-async def test_a_recall_that_nothing_answers_has_looked_into_every_layer(memory: Memory) -> None:
-    found = await memory.recall("Thanks, that is all!", ADA)
-    assert (found.items, found.confidence) == ((), 0.0)
-    assert {report.layer for report in found.layers} == {*WRITABLE}
-    assert found.reasoning[-1].startswith("Nothing relevant was found: ")
-
-
 # ---------------------------------------------------------------- memory files
-
-
-async def test_memory_files_are_recalled_through_the_layer_project(
-    memory: Memory, tmp_path: Path
-) -> None:
-    write_file(tmp_path, "adr/database", "We chose Postgres for its JSON support.")
-    found = await memory.recall("Why did we choose Postgres here?", ADA)
-    [one] = found.items
-    assert (one.item.layer, one.item.id) == ("project", "adr/database")
-    assert one.item.provenance == ("file:adr/database",)
-    assert (await memory.get("adr/database")).content.startswith("We chose Postgres")
 
 
 async def test_an_edit_by_somebody_else_is_seen_by_the_next_query(

@@ -380,17 +380,6 @@ async def test_a_profile_is_what_is_known_of_a_user_and_holds_now(memory: Memory
         await memory.profile(scope={})
 
 
-async def test_an_export_comes_back_by_an_import(memory: Memory) -> None:
-    await memory.save("Fact of Ada", layer="semantic", name="a", scope=ADA, tags=["x"])
-    await memory.save("Fact of Ben", layer="semantic", name="b", scope=BEN)
-    before = await memory.get("a", layer="semantic", scope=ADA)
-    lines = await memory.export(owner={"user": "ada"})
-    assert [json.loads(line)["id"] for line in lines] == ["a"]
-    await memory.forget({"user": "ada"})
-    assert await memory.import_lines(lines, owner=ADA) == 1
-    assert await memory.get("a", layer="semantic", scope=ADA) == before
-
-
 @pytest.mark.parametrize(
     "values",
     [
