@@ -238,29 +238,10 @@ def _names_more(subject: Set[str], others: Set[str]) -> bool:
     )
 
 
-def common_measures(newer: str, older: str) -> frozenset[str]:
-    """The words of measure by which two statements may be known to be about one matter: those of
-    both subjects ("the ticket price"), and the units of two values of one kind."""
-    new, old = clause_of(newer), clause_of(older)
-    if new is None or old is None:
-        return frozenset()
-    units = new.following & old.following & MEASURES
-    is_of_one_kind = new.subject and old.subject and _give_one_kind(new, old)
-    return (new.subject & old.subject) | (units if is_of_one_kind else frozenset())
-
-
 def names_no_subject(text: str) -> bool:
     """Whether a statement begins with its verb, or is one of "I" or "we"."""
     clause = clause_of(text)
     return clause is not None and not clause.subject
-
-
-def say_one_thing(newer: str, older: str) -> bool:
-    """Whether two statements are the same but for their subjects."""
-    new, old = clause_of(newer), clause_of(older)
-    if new is None or old is None or not new.following:
-        return False
-    return (new.verb, new.following) == (old.verb, old.following)
 
 
 def shared_verb(newer: str, older: str) -> frozenset[str]:

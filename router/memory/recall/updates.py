@@ -75,9 +75,7 @@ from router.memory.query.past import (
 from router.memory.recall.clauses import (
     MEASURES,
     are_two_matters,
-    common_measures,
     names_no_subject,
-    say_one_thing,
     shared_verb,
     without_reason,
 )
@@ -400,8 +398,6 @@ def likelihood_of_replacement(update: Update) -> float:
 def _are_two_matters(newer: str, older: str, *, is_renewed: bool) -> bool:
     """Whether two statements are clearly about two matters (``clauses.py``), and the newer one does
     not name what it replaced."""
-    if say_one_thing(newer, older) and leading_name(newer) and leading_name(older):
-        return False  # "Ada is on call", "Ben is on call"
     is_change = is_renewed or not _WEAK_CHANGE_WORDS.issuperset(_changes_in(newer))
     return not _names_replaced(newer, older) and are_two_matters(
         newer, older, is_change=is_change, persons=_PERSONS
@@ -428,7 +424,6 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
     the stem of the name that ``newer`` begins with, or empty."""
     text = _compared(newer)
     new, old = words_of(text), words_of(_compared(older))
-    ignored = MEASURES - common_measures(text, _compared(older))
     new_terms, old_terms = {*new.terms}, {*old.terms}
     new_person, old_person = speaks_of(newer.content), speaks_of(older.content)
     if new_person is None and newer.layer == USER_LAYER and names_no_subject(text):
@@ -437,9 +432,9 @@ def _replaces_by_change(newer: MemoryItem, older: MemoryItem, name: str) -> bool
         old_person = leading_name(older.content) or new_person
     if _are_of_two_people(new_person, old_person) or not _PLANS.isdisjoint(new.bag):
         return False
-    related = related_to(old_terms - ignored).items()
-    linked = {word for word, others in related if others & new_terms - _CHANGES - ignored}
-    shared = (new_terms & old_terms) - _PERSONS - _CHANGES - _GENERAL - ignored
+    related = related_to(old_terms - MEASURES).items()
+    linked = {word for word, others in related if others & new_terms - _CHANGES - MEASURES}
+    shared = (new_terms & old_terms) - _PERSONS - _CHANGES - _GENERAL - MEASURES
     if newer.layer == USER_LAYER or not _is_switch_of_use(text, _compared(older)):
         shared -= {*_leading_names(text, _compared(older))}
     alike = linked | {word for word in shared if not word.isdigit()}
