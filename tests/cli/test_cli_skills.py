@@ -47,12 +47,6 @@ def test_list_without_folders_shows_the_shipped_skills(run: Run) -> None:
     assert "git" in [skill["name"] for skill in listed]
 
 
-def test_list_says_that_something_was_not_loaded(run: Run, faulty: Path) -> None:
-    result = run("skills", "list", "--skills", faulty)
-    assert result.exit_code == 0
-    assert "1 not loaded" in result.stderr
-
-
 def test_show_gives_the_manifest_and_its_oddities(run: Run, faulty: Path) -> None:
     result = run("skills", "show", "odd", "--skills", faulty, "--json")
     shown = json.loads(result.stdout)
