@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from router.errors import InvalidRequest, StoreError
+from router.errors import InvalidRequest
 from router.memory.contexts.usage_patterns import MAX_TRACKED, QueryPatternTracker
 from router.memory.model import NOBODY, MemoryItem, Scope
 
@@ -87,12 +87,6 @@ def test_forgotten_counts_are_gone(tmp_path: Path) -> None:
     assert counts.forget(Scope()) == 1
     assert ids(counts, 1) == []
     counts.close()
-
-
-def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
-    (tmp_path / "patterns.sqlite3").write_bytes(b"not a database" * 100)
-    with pytest.raises(StoreError, match=r"patterns\.sqlite3"):
-        tracker(tmp_path)
 
 
 def test_equal_ids_of_two_scopes_are_counted_apart(tmp_path: Path) -> None:

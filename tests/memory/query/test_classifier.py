@@ -158,11 +158,6 @@ def test_what_is_no_query_is_refused(query: str) -> None:
         classify(query)
 
 
-@pytest.mark.parametrize("query", ["Was ist JWT?", "前回の会議", "'; DROP TABLE--", '<b>"\\', "?"])
-def test_any_language_and_any_sign_is_accepted(query: str) -> None:
-    assert 0 <= classify(query).confidence <= 1
-
-
 @settings(max_examples=150)
 @given(st.text(min_size=1, max_size=2_000).filter(lambda text: not text.isspace()))
 def test_any_text_has_a_valid_and_repeatable_classification(text: str) -> None:

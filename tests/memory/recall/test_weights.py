@@ -175,15 +175,6 @@ def test_a_type_that_this_program_does_not_know_is_passed_over(
     weights.close()
 
 
-def test_a_file_that_is_no_database_is_named_in_the_error(tmp_path: Path) -> None:
-    path = tmp_path / "weights.sqlite3"
-    path.write_bytes(b"not a database, and long enough to be one" * 100)
-    with pytest.raises(
-        StoreError, match=r"weights\.sqlite3: damaged: file is not a database; layer weights hold"
-    ):
-        LayerWeights(path)
-
-
 def test_deleting_is_no_advice_for_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
     in_the_way = tmp_path / "weights.sqlite3"
     in_the_way.mkdir()

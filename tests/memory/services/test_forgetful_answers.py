@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -17,7 +16,7 @@ from router.memory.services.forgetful.client import (
     connect_service,
     new_memories,
 )
-from router.memory.services.forgetful.wire import ServiceLate, ServiceResting
+from router.memory.services.forgetful.wire import ServiceResting
 from router.memory.texts.contents import content_key
 from router.retrieval.bundled_encoder import BundledEncoder
 
@@ -101,18 +100,6 @@ async def test_an_answer_is_not_asked_for_while_the_service_rests(
     assert await ask(forgetful, "x") == []
 
 
-async def test_a_failed_trial_begins_another_rest(
-    server: ForgetfulServer, forgetful: Forgetful, clock: Clock
-) -> None:
-    server.fault = "starting"
-    for _ in range(3):
-        with pytest.raises(MemoryServiceError, match="503"):
-            await ask(forgetful, "x")
-        with pytest.raises(ServiceResting):
-            await ask(forgetful, "x")
-        clock.now += FRESH_SECONDS
-
-
 async def test_a_probe_is_a_real_query_and_remembered(
     server: ForgetfulServer, forgetful: Forgetful, clock: Clock
 ) -> None:
@@ -140,16 +127,6 @@ async def test_a_port_that_accepts_but_never_answers_is_down(
     for _ in range(2):
         assert "0.5 s" in str(await impatient.probe())
     await impatient.aclose()
-
-
-async def test_a_late_answer_is_an_error_of_its_own(
-    server: ForgetfulServer, forgetful: Forgetful
-) -> None:
-    server.fault = "hang"
-    before = threading.active_count()
-    with pytest.raises(ServiceLate):
-        await forgetful.search("x", k=1, within_seconds=0.05)
-    assert threading.active_count() <= before
 
 
 async def test_what_is_gone_over_there_is_as_good_as_deleted(forgetful: Forgetful) -> None:

@@ -147,27 +147,6 @@ async def test_without_a_service_the_files_are_everything(files: FileStore) -> N
 
 
 @pytest.mark.parametrize(
-    "query",
-    [
-        '"a" OR (',
-        "C:\\x\\y",
-        "a/b?c=d&e",
-        "日本語",
-        "مرحبا",
-        "{'k': 1}",
-        "--",
-        "x" * 500,
-        "?",
-        "🦊",
-    ],
-)
-async def test_any_query_is_accepted(memory: UnifiedMemory, query: str) -> None:
-    answer = await memory.search(query)
-    assert answer.files.status is LayerStatus.EMPTY
-    assert answer.service.status is LayerStatus.EMPTY
-
-
-@pytest.mark.parametrize(
     "arguments",
     [
         {"query": ""},
