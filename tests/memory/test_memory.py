@@ -734,16 +734,6 @@ async def test_routes_can_be_overridden(opened: Opened) -> None:
     assert answer.cascade_path[0].layers[0] == "semantic"
 
 
-async def test_feedback_moves_a_weight_shows_in_the_status_and_can_be_reset(memory: Memory) -> None:
-    found = await memory.recall("What is JWT?", ADA)
-    await memory.feedback("semantic", useful=True, route_id=found.id)
-    await memory.feedback("graph", useful=False, query="What is JWT?")
-    factors = (await memory.status())["weight_factors"]["factual"]
-    assert factors["semantic"] > 1 > factors["graph"]
-    await memory.reset_feedback()
-    assert (await memory.status())["weight_factors"] == {}
-
-
 # ---------------------------------------------------------------- layers of one's own
 
 

@@ -135,13 +135,6 @@ def test_of_a_long_query_no_more_words_are_compared_than_the_reasons_name() -> N
     assert next(words) == "customer"
 
 
-def test_the_primary_layer_is_the_heaviest_and_none_is_read_twice() -> None:
-    classified = classify("Continue working on auth")
-    weights = [choice.weight for choice in classified.layers]
-    assert weights == sorted(weights, reverse=True)
-    assert set(names(classified)).isdisjoint(choice.name for choice in classified.secondary)
-
-
 def test_an_unclear_query_is_less_certain_than_a_clear_one() -> None:
     assert classify("the blue one").confidence < classify("What does LIFO mean?").confidence
 

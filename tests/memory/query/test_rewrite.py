@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory.remembered import NOW, period_of
+from memory.remembered import NOW
 
 from router.errors import InvalidRequest
 from router.memory.query.rewrite import rewrite
@@ -46,12 +46,6 @@ def test_terms_are_the_words_about_the_matter_and_not_about_the_time(
 )
 def test_words_that_ask_for_a_report_are_no_part_of_the_subject(text: str, subject: str) -> None:
     assert " ".join(rewrite(text, now=NOW).subject.split()) == subject
-
-
-def test_the_period_is_what_the_text_says_about_time() -> None:
-    asked = rewrite("What did we do last week?", now=NOW)
-    assert asked.period == period_of("last week", NOW)
-    assert asked.now == NOW
 
 
 @pytest.mark.parametrize("text", ["", " \n", "a\x00b", "\ud800", "x" * 2_001])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from memory.remembered import NOW, ids, item
+from memory.remembered import ids, item
 from numpy.typing import NDArray
 
 from router.errors import StoreError
@@ -231,16 +231,6 @@ def test_a_database_that_cannot_be_read_is_named_and_left_alone(
     with pytest.raises(StoreError, match=r"memory\.db"):
         open_store()
     assert path.read_bytes() == before
-
-
-def test_closing_leaves_no_file_open(tmp_path: Path, encoder: BundledEncoder) -> None:
-    store = MemoryStore.open(tmp_path / "memory", encoder=encoder, clock=NOW.timestamp)
-    fill(store, range(5))
-    nearest(store, 1)
-    store.close()
-    fds = Path("/proc/self/fd")
-    targets = [str(fd.readlink()) for fd in fds.iterdir() if fd.is_symlink() and fd.exists()]
-    assert [target for target in targets if str(tmp_path) in target] == []
 
 
 def test_what_was_prepared_is_not_read_again(tmp_path: Path, encoder: BundledEncoder) -> None:
