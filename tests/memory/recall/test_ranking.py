@@ -120,9 +120,6 @@ class TestRank:
         )
         assert told_later > within
 
-    def test_nothing_found_is_nothing_ranked(self) -> None:
-        assert rank("deploy", [], [], []) == []
-
     def test_without_any_sign_all_are_zero(self) -> None:
         assert rank("deploy", [item("lunch"), item("tea")], [0.0, 0.0], [0.0, -0.5]) == [0, 0]
 

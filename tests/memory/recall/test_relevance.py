@@ -280,10 +280,6 @@ def test_the_passage_of_a_short_text_is_all_of_it() -> None:
     assert passage_of("The mill runs. Vendula sleeps.", "Vendula", 300).startswith("The mill")
 
 
-def test_nothing_to_judge_asks_no_encoder(relevance: Relevance) -> None:
-    assert probabilities(relevance, "anything", []) == []
-
-
 def test_words_decide_where_the_encoder_knows_none() -> None:
     held, not_held = probabilities(
         Relevance(TextVectors(Blind())), "wird bereitgestellt", ["Es wird bereitgestellt.", "x"]
