@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAX_ANSWERS_BYTES = 1 << 28
 MAX_SHOWN = 5
-"""Requests that were left out, and questions that failed, of which a person is shown each."""
+"""Requests that were left out, questions that failed and notes, of which a person is shown each."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,10 @@ def show_enriched(found: Enriched) -> None:
         output.warn(f"{name}: {fault}")
     if len(found.failed) > MAX_SHOWN:
         output.warn(f"failed in all: {len(found.failed):,} (--json has each of them)")
+    for name, note in found.notes[:MAX_SHOWN]:
+        output.warn(f"{name}: {note}")
+    if len(found.notes) > MAX_SHOWN:
+        output.warn(f"to look at in all: {len(found.notes):,} (--json has each of them)")
     if found.ended:
         output.warn(f"ended early: {found.ended}")
     # Of answers that are imported, lines fail; their skills are among those that are left.

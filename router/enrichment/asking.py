@@ -13,7 +13,8 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -24,14 +25,14 @@ from router.concurrency.tasks import in_thread
 from router.enrichment import files
 from router.enrichment.question import Written, parse_written, question_of
 from router.enrichment.worth import Filter
-from router.errors import LLMAnswerError, LLMError, LLMUnavailable
+from router.errors import ConfigurationError, LLMAnswerError, LLMError, LLMUnavailable
 from router.events import Events
 from router.llm.calls import timed_call
 from router.llm.protocol import MAX_ANSWER_TOKENS, ChatModel, Completion, Price, Prompt
 from router.numeric import dollars
 from router.skills.catalog import Catalog
 from router.skills.changes import CatalogChange
-from router.skills.enrichment import Enrichment
+from router.skills.enrichment import IN_DOUBT, Enrichment
 from router.skills.manifest import SkillManifest
 
 _log: Final = logging.getLogger(__name__)
@@ -88,6 +89,7 @@ class EnrichmentReport:
         requests: the number of requests that were kept.
         left_out: texts that were not kept, by skill, each with the reason.
         files: the files that were written.
+        notes: what a person should look at, each after the name of a skill or line.
         input_tokens: of all questions, as the provider counted, or estimated where it did not.
         output_tokens: of all answers, likewise.
         cost: in dollars; None where no price is given.
@@ -100,6 +102,7 @@ class EnrichmentReport:
     requests: int
     left_out: tuple[tuple[str, tuple[str, ...]], ...]
     files: tuple[Path, ...]
+    notes: tuple[tuple[str, str], ...] = ()
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
@@ -200,8 +203,11 @@ class RunRecord:
         self._judge = Filter(catalog.routable)
         self._left_out: dict[str, tuple[str, ...]] = {}
         self._files: set[Path] = set()
+        self._enrichments: dict[str, Enrichment] = {}
+        self._doubted: set[str] = set()
         self.written: dict[str, int] = {}
         self.failed: list[tuple[str, str]] = []
+        self.notes: list[tuple[str, str]] = []
 
     def place_of(self, skill: SkillManifest) -> Path:
         """The file that a skill's enrichment is written to.
@@ -226,8 +232,9 @@ class RunRecord:
         self._left_out[skill.name] = kept.left_out
         if not kept.is_usable:
             written = len(kept.requests) + len(kept.left_out)
+            others = self._judge.rivals(skill.name, given.requests)
             raise UnusableAnswer(
-                f"of {written} requests {len(kept.left_out)} cannot be kept"
+                f"of {written} requests {len(kept.left_out)} cannot be kept{self._look_at(others)}"
                 if written
                 else "the answer holds no requests"
             )
@@ -239,9 +246,44 @@ class RunRecord:
             model=model,
             written_at=written_at,
         )
+        self._write(place, enrichment)
+        self.written[skill.name] = len(kept.requests)
+        self._doubted.discard(skill.name)
+        for name in kept.doubtful:
+            self._doubt(self._catalog.get(name))
+
+    def _write(self, place: Path, enrichment: Enrichment) -> None:
         files.append(place, enrichment)
         self._files.add(place)
-        self.written[skill.name] = len(kept.requests)
+        self._enrichments[enrichment.skill] = enrichment
+
+    def _doubt(self, skill: SkillManifest) -> None:
+        """Mark what was written for a skill as doubtful. It keeps all of it, because a person
+        should look at it first; but it counts less until the skill is asked about again."""
+        enrichment = self._enrichments.get(skill.name, skill.enrichment)
+        with suppress(ConfigurationError):  # its file cannot be written
+            if enrichment is not None:
+                self._write(self.place_of(skill), replace(enrichment, digest=IN_DOUBT))
+                self._doubted.add(skill.name)
+
+    def _look_at(self, names: Iterable[str]) -> str:
+        """The words that name the files of skills which have a request, too."""
+        skills = [self._catalog.get(name) for name in names]
+        places = [f"{skill.name} ({self._file_of(skill)})" for skill in skills]
+        return f"; look at {', '.join(places)}" if places else ""
+
+    def _file_of(self, skill: SkillManifest) -> Path:
+        """The file that holds what was written for a skill; its own where nothing was."""
+        written = skill.name in self._enrichments
+        return self.place_of(skill) if written else files.file_of(skill, self._catalog)
+
+    def _notes(self) -> Iterator[tuple[str, str]]:
+        yield from self.notes
+        for name in sorted(self._doubted):
+            yield name, "most of its requests belong to other skills; the next run asks again"
+        for name in sorted(self.written):
+            if others := self._judge.rivals(name, self._enrichments[name].requests):
+                yield name, f"other skills have some of its requests, too{self._look_at(others)}"
 
     def drop_replaced(self) -> None:
         """Delete lines that a later line of the same file has replaced. Raises StoreError."""
@@ -258,6 +300,7 @@ class RunRecord:
             requests=sum(self.written.values()),
             left_out=tuple(sorted(item for item in self._left_out.items() if item[1])),
             files=tuple(sorted(self._files)),
+            notes=tuple(self._notes()),
         )
 
 

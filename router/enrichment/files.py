@@ -57,6 +57,13 @@ def file_for(skill: SkillManifest, catalog: Catalog, *, named: Path | None) -> P
     )
 
 
+def file_of(skill: SkillManifest, catalog: Catalog) -> Path:
+    """The file that holds a skill's enrichment; the skill's own where there is none."""
+    read = catalog.enrichments.items()
+    found = (path for path, file in read if file.by_skill.get(skill.name) is skill.enrichment)
+    return skill.path if skill.enrichment is None else next(found, skill.path)
+
+
 def append(path: Path, enrichment: Enrichment) -> None:
     """Add one line, in one write, and have it on the disk."""
     try:

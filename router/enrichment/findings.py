@@ -8,13 +8,12 @@ that is right once in fifty times, and then somebody may have looked at it and k
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
+from router.enrichment.files import file_of
 from router.enrichment.worth import Filter
 from router.lint.rules import Rule
 from router.skills.catalog import Catalog
 from router.skills.diagnostics import Diagnostic, short
-from router.skills.manifest import SkillManifest
 
 
 def enrichment_findings(catalog: Catalog) -> Iterator[Diagnostic]:
@@ -23,19 +22,12 @@ def enrichment_findings(catalog: Catalog) -> Iterator[Diagnostic]:
     for skill in catalog.routable:
         if skill.enrichment is None:
             continue
-        path = _file_of(skill, catalog)
+        path = file_of(skill, catalog)
         for text in (*skill.enrichment.requests, *skill.enrichment.near_misses):
             if deceit := judge.deceit(text):
                 message = f"written for {skill.name!r}: {deceit}: {short(text)}: take it out"
                 yield Rule.ROUTER_INSTRUCTION.breach(path, 0, message)
         for text in skill.enrichment.requests:
-            if owner := judge.other_owner(skill, text):
+            if owner := judge.other_owner(skill.name, text):
                 message = f"written for {skill.name!r}: {short(text)} is a request for {owner!r}"
                 yield Rule.STRAY_EXAMPLE.breach(path, 0, f"{message}: take one of them out")
-
-
-def _file_of(skill: SkillManifest, catalog: Catalog) -> Path:
-    """The file that holds a skill's enrichment."""
-    files = catalog.enrichments.items()
-    found = (path for path, file in files if file.by_skill.get(skill.name) is skill.enrichment)
-    return next(found, skill.path)

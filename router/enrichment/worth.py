@@ -1,10 +1,16 @@
 """Filters the requests that an LLM wrote for a skill.
 
-A request is left out if it is empty or too long; if the skill or another one has it already; if it
-is an order (``orders.py``) or hides characters; or if it is clearly nearer to the description of
-another skill than to that of its own. An answer of which nothing is kept, or less than is
-suspicious, cannot be used at all: it is about something else, or it is an attack. What is empty,
-too long, or the skill's already is not suspicious: models often repeat an author's examples.
+A request is left out if it is empty or too long; if the skill has it already; if it belongs to
+another skill that has it; if it is an order (``orders.py``) or hides characters; or if it is
+clearly nearer to the description of another skill than to that of its own. An answer of which
+nothing is kept, or less than is suspicious, cannot be used at all: it is about something else, or
+it is an attack. What is empty, too long, or the skill's already is not suspicious: models often
+repeat an author's examples.
+
+A request that several skills have belongs to the one whose description is nearest to it; where the
+descriptions do not differ, to the one that had it first. The others keep it: else a skill could
+take the requests of another one by a description that is made for it. But a skill most of whose
+requests belong to others was probably written a wrong answer for: it is in doubt.
 
 Why "clearly": requests in everyday words share few words with any skill, and they help most. If
 every request had to be nearest to its own skill, three in five of the good ones would be left out
@@ -17,10 +23,10 @@ margin was measured with it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -31,7 +37,6 @@ from router.enrichment.question import Written
 from router.lint.characters import hides_characters
 from router.lint.injection import gives_orders
 from router.retrieval.bundled_encoder import BundledEncoder, bundled_encoder
-from router.retrieval.documents import examples_of
 from router.skills.frontmatter import distinct
 from router.skills.manifest import SkillManifest
 from router.text import normalise
@@ -44,13 +49,20 @@ MAX_KEPT_CHARACTERS: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The texts that were kept for one skill, and those that were left out, each with the reason;
-    and how many of these are suspicious."""
+    """The useful part of what was written for one skill.
+
+    Attributes:
+        requests, near_misses: the texts that were kept.
+        left_out: the requests that were not, each with the reason.
+        suspicious: how many of these are suspicious.
+        doubtful: other skills most of whose written requests belong to this one or to others.
+    """
 
     requests: tuple[str, ...]
     near_misses: tuple[str, ...]
     left_out: tuple[str, ...]
     suspicious: int
+    doubtful: tuple[str, ...] = ()
 
     @property
     def is_usable(self) -> bool:
@@ -67,16 +79,27 @@ class Filter:
         self._names = [skill.name for skill in skills]
         self._casefolded_names = frozenset(map(str.casefold, self._names))
         self._heads = [f"{skill.name.replace('-', ' ')}. {skill.description}" for skill in skills]
-        self._owner = {  # what an author wrote counts before what was written for another skill
-            normalise(text): skill.name
-            for texts_of in (examples_of, attrgetter("examples"))
-            for skill in reversed(skills)
-            for text in texts_of(skill)
-        }
+        # Which skills have a request. Those whose author wrote it had it first.
+        self._holders: defaultdict[str, list[str]] = defaultdict(list)
+        self._written: dict[str, list[str]] = {}
+        for skill in skills:
+            for text in set(map(normalise, skill.examples)):
+                self._holders[text].append(skill.name)
+        for skill in skills:
+            self._hold(skill.name, () if skill.enrichment is None else skill.enrichment.requests)
+
+    def _hold(self, name: str, requests: Iterable[str]) -> None:
+        """Remember these requests as those that were written for a skill, in place of the earlier
+        ones."""
+        for text in self._written.get(name, ()):
+            self._holders[text].remove(name)
+        self._written[name] = [*dict.fromkeys(map(normalise, requests))]
+        for text in self._written[name]:
+            self._holders[text].append(name)
 
     def keep(self, skill: SkillManifest, written: Written) -> Kept:
         """The useful part of what was written for a skill. The requests of a usable answer are
-        remembered, so that no other skill gets the same request."""
+        remembered, in place of those that the skill had."""
         left_out: list[str] = []
         suspicious = 0
         own = frozenset(map(normalise, skill.examples))
@@ -98,14 +121,31 @@ class Filter:
             and normalise(text) not in own
         ]
         kept = Kept(tuple(requests), tuple(near_misses), tuple(left_out), suspicious)
-        if kept.is_usable:
-            self._owner.update((normalise(text), skill.name) for text in requests)
-        return kept
+        if not kept.is_usable:
+            return kept
+        self._hold(skill.name, requests)
+        rivals = self.rivals(skill.name, requests)
+        return replace(kept, doubtful=tuple(filter(self._is_doubtful, rivals)))
 
-    def other_owner(self, skill: SkillManifest, text: str) -> str | None:
-        """Another skill that has the same request already, by its author or an LLM."""
-        owner = self._owner.get(normalise(text), skill.name)
-        return None if owner == skill.name else owner
+    def rivals(self, name: str, requests: Iterable[str]) -> list[str]:
+        """The other skills that have one of these requests, in order."""
+        held = (self._holders.get(normalise(text), ()) for text in requests)
+        return sorted({holder for holders in held for holder in holders} - {name})
+
+    def _is_doubtful(self, name: str) -> bool:
+        """Whether more of what was written for a skill belongs to others than to itself."""
+        written = self._written[name]
+        lost = sum(self.other_owner(name, text) is not None for text in written)
+        return lost > len(written) - lost
+
+    def other_owner(self, name: str, text: str) -> str | None:
+        """Another skill that a request belongs to, of those that have it already."""
+        holders = [*self._holders.get(normalise(text), ()), name]
+        if holders.count(name) == len(holders):
+            return None
+        cosines = self._cosines(text)
+        owner = max(holders, key=lambda holder: round(float(cosines[self._place[holder]]), 2))
+        return None if owner == name else owner
 
     def deceit(self, text: str) -> str | None:
         """How a text tries to deceive whoever reads it; None when it does not."""
@@ -116,7 +156,7 @@ class Filter:
 
     def _suspicion(self, skill: SkillManifest, text: str) -> str | None:
         """Why a request may not be meant for the skill; None when nothing speaks against it."""
-        if owner := self.other_owner(skill, text):
+        if owner := self.other_owner(skill.name, text):
             return f"a request for {owner}"
         if deceit := self.deceit(text):
             return deceit
@@ -133,8 +173,13 @@ class Filter:
         """The vectors of ``_heads``."""
         return self._encoder.encode(self._heads)
 
+    def _cosines(self, text: str) -> NDArray[np.float32]:
+        """How near a request is to the description of each skill."""
+        cosines: NDArray[np.float32] = self._vectors @ self._encoder.encode([text])[0]
+        return cosines
+
     def _clearly_nearer(self, name: str, text: str) -> str | None:
-        cosines = self._vectors @ self._encoder.encode([text])[0]
+        cosines = self._cosines(text)
         place = int(np.argmax(cosines))
         if cosines[place] - cosines[self._place[name]] <= CLEARLY_NEARER:
             return None

@@ -161,10 +161,10 @@ class Catalog:
 
 
 def _stale(skill: SkillManifest) -> Diagnostic:
-    """The report on requests that an LLM has written for another version of a skill."""
+    """The report on requests by an LLM that are for another version of a skill, or in doubt."""
     message = (
-        "has changed since an LLM wrote requests for it; they count less until it is asked again: "
-        "router skills enrich"
+        "has changed since an LLM wrote requests for it, or most of them belong to other skills; "
+        "they count less until it is asked again: router skills enrich"
     )
     return Diagnostic(skill.path, 0, Severity.INFO, "enrichment-stale", message)
 

@@ -42,6 +42,9 @@ MAX_LINE_BYTES: Final = 1 << 18
 LEAST_LINE_BYTES: Final = len('{"skill":"","requests":[]}')
 """A line of at most this length, line break included, cannot be used. To find out why takes 4 µs a
 byte, so once the report is full, such lines are skipped."""
+IN_DOUBT: Final = "in doubt"
+"""Stands in place of a digest where most of the requests belong to other skills. They are then
+stale, as those for another version of the skill are."""
 MAX_NAME_CHARACTERS: Final = 200
 MAX_REQUESTS: Final = 64
 """How many requests, and how many near misses, are kept of one line."""

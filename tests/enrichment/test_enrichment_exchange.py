@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from cascade import write_skill
 
+from router.enrichment.asking import to_ask
 from router.enrichment.exchange import questions, take_answers
 from router.skills.catalog import load_catalog
 from router.skills.enrichment import ENRICHMENT_FILE, Enrichment
@@ -125,3 +127,59 @@ def test_an_answer_may_leave_out_the_digest(skills: Path, tmp_path: Path) -> Non
     catalog = load_catalog([skills], enrichment=file)
     assert not catalog.get("baking").enrichment_is_stale
     assert [skill["skill"] for skill in map(json.loads, questions(catalog))] == ["gardening"]
+
+
+NOTICES = ("let everybody know that he has died", "a few lines about her life for the website")
+GRAVES = ("is there room in the old churchyard", "they want a spot under the trees")
+
+
+@pytest.fixture
+def funerals(tmp_path: Path) -> Path:
+    """A skill, and another one that has been given its requests."""
+    root = tmp_path / "funerals"
+    write_skill(root, "obituary", "Writes an obituary and places it in a newspaper or online.")
+    graves = "Buys a grave at a cemetery, and checks who owns the burial rights."
+    write_skill(root, "cemetery-plot", graves)
+    lines = [line("cemetery-plot", NOTICES)]
+    report = take_answers(load_catalog([root]), lines, source=root, file=None)
+    assert report.requests == 2
+    return root
+
+
+def line(name: str, requests: Sequence[str]) -> bytes:
+    return Enrichment(skill=name, requests=tuple(requests)).to_line().encode()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_requests_that_were_written_for_a_wrong_skill_are_corrected_in_one_go(
+    funerals: Path, order: int
+) -> None:
+    lines = [line("cemetery-plot", GRAVES), line("obituary", NOTICES)][::order]
+    report = take_answers(load_catalog([funerals]), lines, source=funerals, file=None)
+    assert (report.failed, report.left, report.left_out, report.notes) == ((), (), (), ())
+    catalog = load_catalog([funerals])
+    found = [catalog.get(name).enrichment for name in ("cemetery-plot", "obituary")]
+    assert [each and each.requests for each in found] == [GRAVES, NOTICES]
+
+
+def test_a_skill_that_was_given_the_requests_of_another_keeps_them_in_doubt(funerals: Path) -> None:
+    """The skill whose requests they are could not be enriched any more."""
+    lines = [line("obituary", NOTICES)]
+    report = take_answers(load_catalog([funerals]), lines, source=funerals, file=None)
+    file = funerals / ENRICHMENT_FILE
+    assert report.written == ("obituary",)
+    assert [name for name, _ in report.notes] == ["cemetery-plot", "obituary"]
+    assert report.notes[1][1].endswith(f"look at cemetery-plot ({file})")
+    plot = load_catalog([funerals]).get("cemetery-plot")
+    assert plot.enrichment is not None
+    assert (plot.enrichment.requests, plot.enrichment_is_stale) == (NOTICES, True)
+    assert to_ask(load_catalog([funerals])) == [plot]
+
+
+def test_an_answer_that_holds_the_requests_of_another_skill_is_refused_and_its_file_named(
+    funerals: Path,
+) -> None:
+    lines = [line("obituary", NOTICES), line("cemetery-plot", NOTICES)]
+    report = take_answers(load_catalog([funerals]), lines, source=funerals, file=None)
+    fault = f"of 2 requests 2 cannot be kept; look at obituary ({funerals / ENRICHMENT_FILE})"
+    assert report.failed == (("line 2", fault),)

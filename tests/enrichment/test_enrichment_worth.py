@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,43 @@ def test_a_request_that_was_written_for_another_skill_earlier_is_left_out() -> N
     judge = Filter((GIT, enriched))
     assert judge.keep(GIT, Written(("tell bob",))).requests == ()
     assert judge.keep(enriched, Written(("tell bob",))).requests == ("tell bob",)
+
+
+OBITUARY = skill("obituary", "Writes an obituary and places it in a newspaper or online.")
+PLOT = skill("cemetery-plot", "Buys a grave at a cemetery, and checks who owns the burial rights.")
+NOTICES = ("let everybody know that he has died", "a few lines about her life for the website")
+GRAVES = ("is there room in the old churchyard", "they want a spot under the trees")
+
+
+def test_requests_that_are_replaced_are_free_for_other_skills() -> None:
+    judge = Filter((OBITUARY, PLOT))
+    judge.keep(OBITUARY, Written(GRAVES))
+    judge.keep(OBITUARY, Written(NOTICES))
+    assert judge.rivals("cemetery-plot", GRAVES) == []
+
+
+def test_a_request_that_two_skills_have_belongs_to_the_nearer_one_and_none_loses_it() -> None:
+    judge = Filter((OBITUARY, PLOT))
+    assert judge.keep(PLOT, Written(NOTICES)).requests == NOTICES
+    assert judge.keep(OBITUARY, Written(NOTICES)).requests == NOTICES
+    assert judge.rivals("obituary", NOTICES) == ["cemetery-plot"]
+    assert [judge.other_owner("cemetery-plot", text) for text in NOTICES] == ["obituary"] * 2
+
+
+def test_a_request_that_is_as_near_to_two_skills_belongs_to_the_one_that_had_it_first() -> None:
+    first, second = (replace(OBITUARY, name=f"obituary-{number}") for number in (1, 2))
+    judge = Filter((first, second))
+    judge.keep(second, Written(NOTICES))
+    assert judge.other_owner("obituary-1", NOTICES[1]) == "obituary-2"
+
+
+@pytest.mark.parametrize(("graves", "doubtful"), [(0, ("cemetery-plot",)), (2, ())])
+def test_a_skill_most_of_whose_requests_belong_to_others_is_in_doubt(
+    graves: int, doubtful: tuple[str, ...]
+) -> None:
+    judge = Filter((OBITUARY, PLOT))
+    judge.keep(PLOT, Written((*GRAVES[:graves], *NOTICES)))
+    assert judge.keep(OBITUARY, Written(NOTICES)).doubtful == doubtful
 
 
 @pytest.mark.parametrize(
