@@ -36,7 +36,7 @@ class EnrichOptions:
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME", help="Names to ask about; all that need it if none is given."
+            metavar="NAME", help="Names of those meant; all that need it if none is given."
         ),
     ] = None
     dry_run: Annotated[
@@ -143,7 +143,7 @@ def enrich(load: Callable[[], Catalog], settings: Settings, options: EnrichOptio
             options.export.write_text("".join(lines), encoding="utf-8")
         return {"questions": len(lines), "file": options.export}
     if options.answers is not None:
-        return _import(catalog, options.answers, settings)
+        return _import(catalog, options.answers, options.names, settings)
     return asyncio.run(_ask(catalog, settings, options, price))
 
 
@@ -205,7 +205,9 @@ def _interrupted(so_far: EnrichmentReport | None) -> str:
     return f"{kept}; answers that were under way are lost, and the next run goes on from there"
 
 
-def _import(catalog: Catalog, file: Path, settings: Settings) -> EnrichmentReport:
+def _import(
+    catalog: Catalog, file: Path, names: list[str] | None, settings: Settings
+) -> EnrichmentReport:
     from router.bounded.files import Unreadable, read_bounded
     from router.enrichment.exchange import take_answers
     from router.enrichment.files import one_writer
@@ -215,7 +217,8 @@ def _import(catalog: Catalog, file: Path, settings: Settings) -> EnrichmentRepor
     except Unreadable as error:
         raise ConfigurationError(f"--import {file}: {error}") from error
     with one_writer(settings.state_dir):
-        return take_answers(catalog, data.split(b"\n"), source=file, file=settings.enrichment)
+        lines = data.split(b"\n")
+        return take_answers(catalog, lines, names, source=file, file=settings.enrichment)
 
 
 @prints(show_enriched, failed=is_unfinished)

@@ -43,6 +43,7 @@ space."""
 def take_answers(
     catalog: Catalog,
     lines: Iterable[bytes],
+    names: Iterable[str] | None = None,
     *,
     source: Path,
     file: Path | None,
@@ -50,12 +51,16 @@ def take_answers(
     """Filter answers and write the useful part to the files of enrichments.
 
     Args:
+        names: of the skills to write for; None means all. Lines about others are not
+            read.
         source: where they come from, for reports.
         file: where to write; None means the file of each skill's root.
 
     Raises:
+        UnknownSkill: there is no skill of one of the names.
         StoreError: a file cannot be written.
     """
+    chosen = None if names is None else {catalog.get(name).name for name in names}
     report, record = Report(source), RunRecord(catalog, file)
     routable = {skill.name for skill in catalog.routable}
     for number, line in enumerate(lines, start=1):
@@ -64,6 +69,9 @@ def take_answers(
         try:
             answer = parse_line(line, number, report)
             skill = catalog.get(answer.skill)
+            if chosen is not None and skill.name not in chosen:
+                record.notes.append((f"{LINE}{number}", f"about {skill.name}, and not read"))
+                continue
             if skill.name not in routable:
                 raise ValueError("the skill is not offered for routing")
             if answer.digest is not None and answer.digest != skill.digest:
@@ -79,7 +87,8 @@ def take_answers(
         except (ValueError, UnknownSkill, ConfigurationError) as error:
             record.failed.append((f"{LINE}{number}", str(error)))
     record.drop_replaced()
-    left = {skill.name for skill in to_ask(catalog)} - record.written.keys()
+    record.notes += [(f"{LINE}{found.line}", found.message) for found in report.diagnostics]
+    left = {skill.name for skill in to_ask(catalog, chosen)} - record.written.keys()
     return record.report(left)
 
 

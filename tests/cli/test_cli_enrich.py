@@ -145,6 +145,18 @@ def test_a_line_of_answers_that_cannot_be_used_is_no_skill_that_is_left(
     assert (done.exit_code, done.stderr) == (1, "warning: line 3: no skill named 'nothing'\n")
 
 
+def test_answers_are_imported_for_the_named_skills_only(
+    run: Run, own: Path, tmp_path: Path
+) -> None:
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(json.dumps({"skill": "baking", "requests": ["ice it"]}))
+    done = run("skills", "enrich", "gardening", "--skills", own, "--import", answers)
+    assert (done.exit_code, (own / "enrichment.jsonl").exists()) == (1, False)
+    assert "warning: line 1: about baking, and not read" in done.stderr
+    done = run("skills", "enrich", "nothing", "--skills", own, "--import", answers)
+    assert (done.exit_code, "no skill named 'nothing'" in done.stderr) == (2, True)
+
+
 def test_of_much_that_is_left_out_or_fails_a_few_are_shown_and_all_counted(
     run: Run, own: Path, tmp_path: Path
 ) -> None:

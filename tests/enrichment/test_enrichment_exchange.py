@@ -12,6 +12,7 @@ from cascade import write_skill
 
 from router.enrichment.asking import to_ask
 from router.enrichment.exchange import questions, take_answers
+from router.errors import UnknownSkill
 from router.skills.catalog import load_catalog
 from router.skills.enrichment import ENRICHMENT_FILE, Enrichment
 
@@ -183,3 +184,33 @@ def test_an_answer_that_holds_the_requests_of_another_skill_is_refused_and_its_f
     report = take_answers(load_catalog([funerals]), lines, source=funerals, file=None)
     fault = f"of 2 requests 2 cannot be kept; look at obituary ({funerals / ENRICHMENT_FILE})"
     assert report.failed == (("line 2", fault),)
+
+
+def test_answers_may_be_taken_for_named_skills_only(funerals: Path) -> None:
+    lines = [line("obituary", NOTICES), line("cemetery-plot", GRAVES)]
+    catalog = load_catalog([funerals])
+    report = take_answers(catalog, lines, ["cemetery-plot"], source=funerals, file=None)
+    assert (report.written, report.left) == (("cemetery-plot",), ())
+    assert report.notes == (("line 1", "about obituary, and not read"),)
+
+
+def test_a_name_that_no_skill_has_is_told_before_answers_are_taken(funerals: Path) -> None:
+    with pytest.raises(UnknownSkill, match="sailing"):
+        take_answers(load_catalog([funerals]), [], ["sailing"], source=funerals, file=None)
+
+
+def test_what_is_not_read_of_a_line_is_told(skills: Path) -> None:
+    answer = {
+        "skill": "baking",
+        "requests": [*(f"bake cake {number}" for number in range(80)), "a" * 3000],
+        "mood": "good",
+        "written_at": "yesterday",
+    }
+    lines = [json.dumps(answer).encode()]
+    report = take_answers(load_catalog([skills]), lines, source=skills, file=None)
+    assert report.notes == (
+        ("line 1", "not read: 'mood'"),
+        ("line 1", 'a text of "requests" has over 2,000 characters; left out'),
+        ("line 1", '"requests" holds 80 texts; the first 64 are read'),
+        ("line 1", "\"written_at\" is no ISO 8601 time: 'yesterday'"),
+    )
