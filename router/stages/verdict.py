@@ -132,12 +132,11 @@ def _verdict_of_unstated(
     for half."""
     chosen, confidence = selection.skills, retrieved.confidence
     agreed = tuple(name for name in chosen if name in retrieved.selected)
-    ranked = (*retrieved.selected, *retrieved.ranked)
-    offered = (*chosen, *_others(chosen, ranked, settings))
+    named = (*chosen, *retrieved.selected, *retrieved.ranked)
     if agreed and retrieved.selected[0] in agreed:
         reason = f"{why_weak}; retrieval supports {' and '.join(agreed)}"
         entry = _trace_of_retrieval(retrieved, Outcome.SUPPORTED, reason)
-        others = tuple(name for name in offered if name not in agreed)
+        others = _others(agreed, named, settings)
         return _of_selection(selection, Decision.ROUTE, agreed, others, confidence, entry)
     if retrieved.selected:
         decision, confidence = Decision.CLARIFY, 1 - confidence / 2
@@ -147,6 +146,7 @@ def _verdict_of_unstated(
     else:
         decision, reason = Decision.ABSTAIN, f"{why_weak}; retrieval loads none either"
     entry = _trace_of_retrieval(retrieved, Outcome.DECLINED, reason)
+    offered = _others((), named, settings)
     return _of_selection(selection, decision, (), offered, confidence, entry)
 
 

@@ -314,9 +314,14 @@ def test_a_request_that_retrieval_refuses_is_never_lifted(
     assert verdict.selected_skills == (names if verdict.decision is Decision.ROUTE else ())
 
 
-@given(st.integers(0, 20), LOCAL, st.sampled_from([(), ("git",), ("helper", "git")]), CONFIDENCES)
+@given(
+    st.integers(0, 20),
+    LOCAL,
+    st.sampled_from([(), ("git",), ("helper", "git")]),
+    CONFIDENCES | st.none(),
+)
 def test_suggestions_are_few_and_none_is_selected_too(
-    limit: int, found: RetrievalDecision, names: tuple[str, ...], stated: float
+    limit: int, found: RetrievalDecision, names: tuple[str, ...], stated: float | None
 ) -> None:
     settings = VectorSettings(max_suggestions=limit)
     verdict, _ = weighed(choice(*names, confidence=stated), "weak", found, settings)
