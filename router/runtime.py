@@ -73,6 +73,7 @@ class Runtime:
         self._first: Snapshot | None = None  # the first snapshot, while opening is not finished
         self._manager: SkillManager | None = None
         self._turn = asyncio.Lock()
+        self._can_decide = False  # whether what only decisions need is loaded, too
         self._steps_done = 0  # how many of the further steps of opening are done
         self.background = BackgroundTasks(_log)
         # Always the same thread, because memory that it has freed is reused by this thread only.
@@ -105,9 +106,10 @@ class Runtime:
         self._loop.check()
         return self.snapshot
 
-    async def open(self) -> Snapshot:
+    async def open(self, *, to_decide: bool = False) -> Snapshot:
         """See ``SemanticRouter.open``."""
-        if self.ready is not None:  # outside the lock, so that a closed router raises at once
+        # Outside the lock, so that a closed router raises at once.
+        if self.ready is not None and (self._can_decide or not to_decide):
             return self.current
         self._process = os.getpid()
         async with self._turn:
@@ -116,6 +118,9 @@ class Runtime:
                 self._first = None  # else its memory would be kept beside that of later snapshots
                 if self._cluster is not None:
                     self._cluster.follow_skills(self.manager)
+            if to_decide and not self._can_decide:
+                await in_thread(partial(_load, self.current), executor=self._builder)
+                self._can_decide = True
             return self.current
 
     async def _open(self) -> Snapshot:
@@ -273,6 +278,17 @@ class Runtime:
 
     def _forget(self) -> None:
         self._first = self.snapshot = self._manager = None
+
+
+def _load(snapshot: Snapshot) -> None:
+    """Load what decisions need and nothing else does: modules with many patterns, words and
+    weights. The first decision would load it on the event loop, where others wait meanwhile."""
+    import router.decision
+    from router.retrieval.bundled_encoder import bundled_words
+
+    del router
+    bundled_words()
+    snapshot.parts.classifier.load()
 
 
 def _opened(part: T | None) -> T:

@@ -6,6 +6,8 @@ import asyncio
 import gc
 import logging
 import shutil
+import subprocess
+import sys
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cascade import (
+    SHIPPED,
     SQUASH,
     WAIT_SECONDS,
     CountingEncoder,
@@ -418,3 +421,28 @@ async def test_each_part_that_a_bad_state_folder_takes_away_is_told_once(
         "nothing is learnt for now",
         "vectors are kept in memory only for now",
     ]
+
+
+FIRST_DECISION = f"""
+import asyncio, sys
+from pathlib import Path
+from router import SemanticRouter, Settings
+
+read = []
+
+async def main():
+    settings = Settings(state_dir=sys.argv[1], llm={{"enabled": False}})
+    async with SemanticRouter(settings, roots=[Path({str(SHIPPED)!r})]) as router:
+        sys.addaudithook(lambda event, given: event in ("import", "open") and read.append(given[0]))
+        await router.route("sqash the last four comits please")
+        print(read)
+
+asyncio.run(main())
+"""
+
+
+def test_the_first_decision_of_a_process_reads_no_file_and_imports_nothing(tmp_path: Path) -> None:
+    """Others wait meanwhile: it took a tenth of a second of the event loop."""
+    command = [sys.executable, "-c", FIRST_DECISION, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

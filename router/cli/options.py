@@ -140,6 +140,9 @@ async def open_router(
 
     with output.progress("indexing") as show:
         router = SemanticRouter(settings, roots=folders or None, progress=show, **parts)
-        await router.open()
-    async with router:
+        # A command has no other requests that would wait, and may need no decision.
+        await router.open(to_decide=False)
+    try:
         yield router
+    finally:
+        await router.aclose()

@@ -166,8 +166,7 @@ async def _route_one(
 ) -> tuple[RoutingResult, Explanation | None]:
     """The answer and, where it is wanted, the evidence behind it."""
     async with open_router(folders, settings) as router:
-        installed = await router.open()
-        _warn_of_unknown(options["available_skills"], installed.catalog)
+        _warn_of_unknown(options["available_skills"], router.catalog)
         with _silent_llm():
             result = await router.route(text, **options)
         if not explained:
@@ -183,7 +182,7 @@ async def _route_here(
     path: Path, folders: Sequence[Path] | None, settings: Settings, options: dict[str, Any]
 ) -> int:
     async with open_router(folders, settings) as router:
-        _warn_of_unknown(options["available_skills"], (await router.open()).catalog)
+        _warn_of_unknown(options["available_skills"], router.catalog)
         return await _route_file(path, router.route, settings.max_concurrency, options)
 
 

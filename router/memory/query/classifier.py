@@ -78,6 +78,10 @@ class QueryClassifier:
         self._table = overridden(table, known=known)
         self._encoder = encoder
 
+    def load(self) -> None:
+        """Load the weights now, and not in the first call of another method."""
+        _ = self._local
+
     def classify(self, query: str) -> Classification:
         """Classify a query of 1 to 2,000 characters. The first call loads the weights; later ones
         take some 0.2 ms."""
