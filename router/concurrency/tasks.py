@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 TURNS_OF_A_ROUTE: Final = 4
 """How many turns of the event loop a route takes. ``give_way`` lets as many pass, so that a route
@@ -24,6 +25,7 @@ CANCEL_SECONDS: Final = 0.1
 _limiting: Final = threading.Lock()
 """Held by the block that limits the threads of numpy's library."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -87,9 +89,10 @@ async def in_thread(
     computes: whoever cancels, because of a deadline above all, need not wait for a result that
     nobody wants.
 
-    May the work hang, because it waits for another machine? Then it needs an ``executor`` of its
-    own, and ``leaves``. Without one the threads of the event loop are used. They are few, a program
-    that this package is part of uses them, too, and all of it would wait for that machine.
+    May the work hang, because it waits for another machine? Then it needs ``leaves``, and an
+    ``executor`` of its own, such as ``DaemonThreads``. Without one the threads of the event loop
+    are used. They are few, a program that this package is part of uses them, too, and all of it
+    would wait for that machine.
 
     The work sees the caller's context variables, such as the id that log lines of a request show.
     """
@@ -106,6 +109,42 @@ async def in_thread(
         if not task.cancelled():
             task.exception()  # else the event loop complains that nobody has asked for it
         raise
+
+
+class DaemonThreads(Executor):
+    """Threads for work that may hang. The interpreter ends without them; it would wait for those of
+    a ``ThreadPoolExecutor``. Each ends by itself when there is no more work."""
+
+    def __init__(self, most: int, name: str) -> None:
+        """No thread yet, and never more than ``most``, which is at least one."""
+        self._most = most
+        self._name = name
+        self._running = 0
+        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._changing = threading.Lock()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Begin the work as soon as there is a thread for it."""
+        future: Future[T] = Future()
+        with self._changing:
+            self._waiting.append((future, partial(fn, *args, **kwargs)))
+            if self._running < self._most:
+                threading.Thread(target=self._work, name=self._name, daemon=True).start()
+                self._running += 1
+        return future
+
+    def _work(self) -> None:
+        while True:
+            with self._changing:
+                if not self._waiting:
+                    self._running -= 1
+                    return
+                future, work = self._waiting.popleft()
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work())
+                except BaseException as error:  # noqa: BLE001 - whoever waits is told of each
+                    future.set_exception(error)
 
 
 @contextmanager

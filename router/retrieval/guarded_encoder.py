@@ -5,7 +5,8 @@ are ranked by their words alone (``RequestReader.read``). Three things keep them
 
 * a limit on the time that encoding one request may take, the setting ``encoder.timeout_seconds``;
 * threads of its own. A thread cannot be cancelled, so a call that hangs keeps one; the threads of
-  the event loop are few, and the program that the router is part of uses them, too;
+  the event loop are few, and the program that the router is part of uses them, too. Nor do these
+  threads keep the process from ending;
 * a circuit breaker, which opens at once when the time is over, because each try costs a request all
   of it, and after ``FAILURES`` failures in a row otherwise. It stays closed where the encoder has
   answered other requests in that time: such an encoder works, but more is asked than it can do.
@@ -19,12 +20,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, TypeVar
 
 from router.concurrency.breaker import CircuitBreaker
-from router.concurrency.tasks import in_thread
+from router.concurrency.tasks import DaemonThreads, in_thread
 from router.errors import EncoderError
 from router.events import Events, OptionalPart
 from router.retrieval.encoders import Encoder, of_requests
@@ -66,7 +66,7 @@ class GuardedEncoder:
         self._seconds = seconds
         self._part = OptionalPart("encoder", Events() if events is None else events)
         self._breaker = CircuitBreaker(failures=FAILURES, reset_seconds=RESET_SECONDS, clock=clock)
-        self._threads = ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="request-encoder")
+        self._threads = DaemonThreads(MAX_CALLS, "request-encoder")
         self._answers = 0
 
     async def ask(self, work: Callable[[Encoder], T]) -> T:

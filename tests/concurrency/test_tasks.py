@@ -14,7 +14,13 @@ from cascade import WAIT_SECONDS
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import router
-from router.concurrency.tasks import TURNS_OF_A_ROUTE, give_way, in_thread, one_matrix_thread
+from router.concurrency.tasks import (
+    TURNS_OF_A_ROUTE,
+    DaemonThreads,
+    give_way,
+    in_thread,
+    one_matrix_thread,
+)
 
 
 async def test_who_gives_way_lets_others_take_as_many_turns_as_a_route_does() -> None:
@@ -124,3 +130,24 @@ def test_of_two_that_overlap_none_leaves_the_limit_behind() -> None:
             assert _matrix_threads() == {1}
         second.__exit__(None, None, None)
         assert _matrix_threads() == {2}
+
+
+def test_daemon_threads_do_all_work_and_no_more_at_a_time_than_allowed() -> None:
+    threads, both = DaemonThreads(2, "test"), threading.Barrier(2)
+
+    def work(number: int) -> tuple[int, bool]:
+        both.wait(WAIT_SECONDS)
+        return number, threading.current_thread().daemon
+
+    begun = [threads.submit(work, number) for number in range(6)]
+    assert [each.result(WAIT_SECONDS) for each in begun] == [(number, True) for number in range(6)]
+
+
+def test_what_fails_or_is_cancelled_leaves_a_daemon_thread_to_the_next_work() -> None:
+    threads, may_go_on = DaemonThreads(1, "test"), threading.Event()
+    held = threads.submit(may_go_on.wait, WAIT_SECONDS)
+    cancelled, failed, last = (threads.submit(int, text) for text in ("1", "one", "3"))
+    assert cancelled.cancel()
+    may_go_on.set()
+    assert (held.result(WAIT_SECONDS), last.result(WAIT_SECONDS)) == (True, 3)
+    assert isinstance(failed.exception(), ValueError)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
-from cascade import WAIT_SECONDS, happened
+from cascade import WAIT_SECONDS, happened, write_skill
 from clock import Clock
 from numpy.typing import NDArray
 
@@ -158,3 +161,35 @@ async def test_who_was_cancelled_says_nothing_about_the_encoder(remote: Remote) 
         await asyncio.wait([task])
         remote.free.set()
     assert await guarded.ask(one_text) == 1
+
+
+HANGING = """
+import asyncio, sys, threading
+import numpy as np
+from pathlib import Path
+from router import SemanticRouter, Settings
+
+class Hanging:
+    identity, static = "hanging", False
+
+    def encode(self, texts):
+        threading.Event().wait()
+
+    def encode_documents(self, documents):
+        return np.ones((len(documents), 2), dtype=np.float32)
+
+async def main():
+    settings = Settings(state_dir=sys.argv[1], llm={"enabled": False}, shipped_skills=False,
+                        encoder={"timeout_seconds": 0.1})
+    async with SemanticRouter(settings, roots=[Path(sys.argv[2])], encoder=Hanging()) as router:
+        print((await router.route("write a poem")).decision.value)
+
+asyncio.run(main())
+"""
+
+
+def test_an_encoder_that_hangs_for_ever_keeps_no_process_from_ending(tmp_path: Path) -> None:
+    write_skill(tmp_path / "skills", "git", "Commits, squashes, rebases and pushes.")
+    command = [sys.executable, "-c", HANGING, str(tmp_path / "state"), str(tmp_path / "skills")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    assert (done.returncode, done.stdout) == (0, "abstain\n")
