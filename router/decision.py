@@ -7,8 +7,8 @@
   the local model, which reads words as retrieval does, answers no such request.
 * With an LLM, the local model (which is fitted to the labels) comes next. It answers where the risk
   of its answer is within the error bound. Otherwise the LLM is asked once, and its answer becomes a
-  label for later requests. Retrieval runs only when that answer is weak or missing, and where the
-  wording of the request may refuse a skill.
+  label for later requests if the router gives it as it is. Retrieval runs only when that answer is
+  weak or missing, and where the wording of the request may refuse a skill.
 * Without an LLM, retrieval runs first. Then the local model answers for the skills that its labels
   cover, and retrieval runs a second time, over the other skills.
 """
@@ -126,7 +126,7 @@ class Decider:
             result = self._result(request, verdict, (*cache_trace, skipped))
             # Not cached: the error bound would not count the errors of repeated answers.
             return Decided(result, None, audit=check if check.bound.audit else None)
-        answer, may_be_cached = await self._ask_llm(request, check)
+        answer, may_be_cached = await self._ask_llm(request)
         chosen, confidence, cache_as, weak = answer.selection, answer.confidence, None, None
         if chosen is None:  # not cached: the LLM will decide when it is back
             verdict = await self._while_llm_is_down(request, check)
@@ -144,6 +144,8 @@ class Decider:
         else:
             assert confidence is not None  # noqa: S101 - it would be weak
             verdict, cache_as = verdict_of_llm(chosen, confidence), DecidedBy.LLM
+        if cache_as is not None and may_be_cached:
+            await self._learn(request, answer, Source.LLM, check)
         entry = answer.trace
         if check is not None:  # say why the local model did not answer
             entry = entry.with_evidence(check.evidence())
@@ -162,9 +164,11 @@ class Decider:
 
     async def agrees(self, request: Request, check: EvidenceCheck) -> bool | None:
         """Whether the LLM gives the same answer as the local model did; None when it gives none."""
-        answer, _ = await self._ask_llm(request, check, audit=True)
+        answer, is_whole = await self._ask_llm(request, audit=True)
         if answer.selection is None or check.answer is None:
             return None
+        if is_whole:
+            await self._learn(request, answer, Source.AUDIT, check)
         return set(answer.selection.skills) == set(check.answer.skills)
 
     def corrected(
@@ -190,16 +194,12 @@ class Decider:
         """The memory layers to read for a request."""
         return self._parts.classifier.layers(text.strip()[:MAX_QUERY_CHARACTERS])
 
-    async def _ask_llm(
-        self, request: Request, check: EvidenceCheck | None, *, audit: bool = False
-    ) -> tuple[LLMAnswer, bool]:
-        """Ask the LLM which skills fit. A confident answer becomes a label, unless it may depend on
-        the history or the available skills (a label is for the text alone), or on an encoder that
-        was down.
+    async def _ask_llm(self, request: Request, *, audit: bool = False) -> tuple[LLMAnswer, bool]:
+        """Ask the LLM which skills fit.
 
         Returns:
-            The answer, and whether it may be cached: not if the encoder was down and not all skills
-            could be offered.
+            The answer, and whether it may be cached or learnt: not if the encoder was down and not
+            all skills could be offered.
         """
         settings = self._settings
         offer = await offer_of(
@@ -214,23 +214,27 @@ class Decider:
             likeliest=offer.likeliest,
             purpose="audit" if audit else "route",
         )
+        return answer, not offer.by_words_alone
+
+    async def _learn(
+        self, request: Request, answer: LLMAnswer, source: Source, check: EvidenceCheck | None
+    ) -> None:
+        """Make a confident answer of the LLM a label, unless it may depend on the history or the
+        available skills: a label is for the text alone."""
         learner = self._parts.learner
         if (
             learner is not None
             and answer.selection is not None
             and answer.confidence is not None
-            and answer.confidence >= settings.vector.confidence_threshold
+            and answer.confidence >= self._settings.vector.confidence_threshold
             and request.available is None
             and not request.history
-            and not offer.by_words_alone
         ):
-            source = Source.AUDIT if audit else Source.LLM
             skills = answer.selection.skills
             try:
                 await learner.learn(request, skills, source=source, check=check)
             except StoreError as error:
                 _log.error("an LLM's answer is not kept as evidence: %s", error)
-        return answer, not offer.by_words_alone
 
     async def _while_llm_is_down(
         self, request: Request, check: EvidenceCheck | None

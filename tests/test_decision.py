@@ -77,6 +77,16 @@ async def test_a_compound_name_in_a_request_wins_where_the_llm_finds_no_skill(
     assert len(openai_server.requests) == 1
 
 
+async def test_what_retrieval_decides_against_a_sure_llm_is_not_learnt_from_the_llm(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """The local model would answer that no skill fits, where the router itself had routed."""
+    openai_server.queue(completion(answer(), probabilities={}))
+    async with shipped_router(tmp_path, openai_server) as router:
+        await router.route("code-review for the parser")
+        assert await router.learner.labels() == []
+
+
 async def test_a_skill_that_is_refused_by_name_is_not_offered_to_the_llm(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
@@ -111,6 +121,7 @@ async def test_an_answer_of_the_llm_that_the_request_refuses_is_not_kept(
         assert result.selected_skills == ()
         assert "the request does not want writer" in result.trace[3].reason
         assert (await router.look_up(request))[0] is None
+        assert await router.learner.labels() == []
 
 
 async def test_the_local_model_leaves_a_request_that_refuses_a_skill_to_the_llm(
