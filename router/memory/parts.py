@@ -148,7 +148,11 @@ def assemble_parts(
         opened.callback(store.close)
         weights = LayerWeights(memory_settings.directory / "weights.sqlite3", clock=clock)
         opened.callback(weights.close)
-        tracker = QueryPatternTracker(memory_settings.directory / "patterns.sqlite3", clock=clock)
+        tracker = QueryPatternTracker(
+            memory_settings.directory / "patterns.sqlite3",
+            clock=clock,
+            files_owner=Scope(project=memory_settings.project),
+        )
         opened.callback(tracker.close)
         unified = UnifiedMemory.open(memory_settings, encoder=encoder)
         opened.callback(lambda: asyncio.run(unified.aclose()))  # this is a thread without a loop

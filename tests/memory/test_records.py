@@ -493,6 +493,18 @@ async def test_what_is_forgotten_is_gone_from_the_disk_and_others_keep_theirs(
     assert (await memory.recall("tapirs", BEN)).items
 
 
+async def test_the_names_of_forgotten_memory_files_are_gone_from_the_disk(
+    tmp_path: Path, encoder: BundledEncoder
+) -> None:
+    shop = {"project": "shop"}
+    async with Memory(settings_in(tmp_path, project="shop"), encoder=encoder) as memory:
+        await memory.save("The mule is called Platero.", name="zanzibar-mule")
+        assert (await memory.assemble("mule", scope=shop)).chunks
+        await memory.forget(shop)
+    kept = (file.read_bytes() for file in (tmp_path / "kept").rglob("*") if file.is_file())
+    assert b"zanzibar-mule" not in b"".join(kept)
+
+
 async def test_everybody_cannot_be_forgotten_at_once(memory: Memory) -> None:
     with pytest.raises(InvalidRequest, match="name a user"):
         await memory.forget({})

@@ -1,7 +1,8 @@
 """Counts how often contexts use each memory, to find candidates for consolidation.
 
 The counts are stored in SQLite. At most ``MAX_TRACKED`` memories are counted; beyond that, the one
-that was used longest ago is dropped.
+that was used longest ago is dropped. Memory files have the empty scope as items, but their counts
+are those of the project that the files belong to.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from router.errors import InvalidRequest
+from router.memory.files.names import GLOBAL
+from router.memory.layers import PROJECT
 from router.memory.model import NOBODY, MemoryItem, Scope
 from router.memory.stores.spaces import parse_scope, scope_key
 from router.storage.database import Schema, SharedConnection
@@ -46,18 +49,24 @@ class QueryPatternTracker:
     Every method raises StoreError if the file cannot be used.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, path: Path, *, clock: Callable[[], float], files_owner: Scope = NOBODY
+    ) -> None:
+        """``files_owner`` is the owner of the memory files that are not global."""
         # A crash may lose the last counts, never the file.
         self._file = SharedConnection(path, _SCHEMA, durable=False, may_be_read_only=True)
         self._clock = clock
+        self._files_owner = files_owner
         self.close = self._file.close
 
     def forget(self, owner: Scope) -> int:
         """Remove the counts of an owner's memories; returns how many there were."""
         with self._file.transaction() as db:
-            stored = db.execute("SELECT DISTINCT scope FROM retrievals").fetchall()
-            gone = [(key,) for (key,) in stored if owner.owns(parse_scope(key))]
-            done = db.executemany("DELETE FROM retrievals WHERE scope = ?", gone)
+            stored = db.execute("SELECT layer, scope, id FROM retrievals").fetchall()
+            gone = [row for row in stored if owner.owns(self._scope_of(*row))]
+            done = db.executemany(
+                "DELETE FROM retrievals WHERE (layer, scope, id) = (?, ?, ?)", gone
+            )
         with self._file.turn() as db:  # so that the owner's name is gone from the disk too
             db.execute("VACUUM")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -94,5 +103,12 @@ class QueryPatternTracker:
         return tuple(
             ConsolidationCandidate(layer, item_id, count)
             for layer, item_id, count, stored in rows
-            if scope.sees(parse_scope(stored))
+            if scope.sees(self._scope_of(layer, stored, item_id))
         )
+
+    def _scope_of(self, layer: str, stored: str, item_id: str) -> Scope:
+        """The scope of a counted memory. Only files have an empty scope in the layer ``project``,
+        because its saved items need a project."""
+        scope = parse_scope(stored)
+        is_file = layer == PROJECT.name and scope == NOBODY
+        return self._files_owner if is_file and not item_id.startswith(f"{GLOBAL}/") else scope

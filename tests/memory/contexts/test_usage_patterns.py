@@ -89,6 +89,20 @@ def test_forgotten_counts_are_gone(tmp_path: Path) -> None:
     counts.close()
 
 
+def test_the_counts_of_memory_files_are_those_of_the_project_that_the_files_belong_to(
+    tmp_path: Path,
+) -> None:
+    shop = Scope(project="shop")
+    path = tmp_path / "patterns.sqlite3"
+    counts = QueryPatternTracker(path, clock=Clock(), files_owner=shop)
+    counts.record([MemoryItem("ops/mule", "project", "The mule is called Platero.", NOW)])
+    counts.record([MemoryItem("global/mule", "project", "Mules are patient.", NOW)])
+    assert ids(counts, 1, Scope(project="bank")) == [("global/mule", 1)]
+    assert (counts.forget(Scope(user="ada")), counts.forget(shop)) == (0, 1)
+    assert ids(counts, 1, shop) == [("global/mule", 1)]
+    counts.close()
+
+
 def test_equal_ids_of_two_scopes_are_counted_apart(tmp_path: Path) -> None:
     counts = tracker(tmp_path)
     ada, bob = Scope(user="ada"), Scope(user="bob")
