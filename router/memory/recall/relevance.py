@@ -54,7 +54,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from router.memory.query.rewrite import in_first_person
@@ -94,10 +94,12 @@ MINILM: Final = EncoderCoefficients(bias=-6.4, cosine=8.0, question_penalty=2.6)
 BY_ENCODER: Final = {onnx_encoder.MINILM: MINILM}
 """By the encoder's identity."""
 
-MAX_SENTENCES: Final = 24
-"""Sentences of one part that are looked at, at most."""
-MAX_PARTS: Final = 50
-"""Parts of a long text that are judged, at most; 50 parts have 80,000 characters."""
+MAX_SENTENCES: Final = 200
+"""Sentences of one part that are looked at, at most: as many as ``CHUNK_CHARACTERS`` have room
+for."""
+MAX_PARTS: Final = 125
+"""Parts of a long text that are judged, at most. They are enough for the longest item, because two
+neighbours that are packed have more than ``CHUNK_CHARACTERS`` together."""
 
 _REFERENCE_LINE: Final = re.compile(r"^.*`mem:[^`]+`.*$", re.MULTILINE)
 _MIN_SENTENCE_CHARACTERS: Final = 8
@@ -192,16 +194,29 @@ class Relevance:
 
 def parts_of(content: str) -> list[str]:
     """The parts of a content that are judged one by one: a short content as a whole, a long one in
-    sections with their headings, ``MAX_PARTS`` at most. Lines that refer to another memory file,
-    such as "Before a release read `mem:release`", are left out, because the other file is the
-    answer."""
+    sections with their headings. If it has more than ``MAX_PARTS`` sections, short neighbours are
+    packed into one part. Lines that refer to another memory file, such as "Before a release read
+    `mem:release`", are left out, because the other file is the answer."""
     if "`mem:" in content:
         content = _REFERENCE_LINE.sub("", content).strip() or content
     if len(content) <= CHUNK_CHARACTERS:
         return [content]
-    found = islice(sections(content), MAX_PARTS)
-    parts = ["\n".join((*section.headings[-1:], section.text)) for section in found]
-    return parts or [content[:CHUNK_CHARACTERS]]
+    parts = ["\n".join((*part.headings[-1:], part.text)) for part in sections(content)]
+    if len(parts) > MAX_PARTS:
+        parts = _packed(parts, limit=min(2 * sum(map(len, parts)) // MAX_PARTS, CHUNK_CHARACTERS))
+    return parts[:MAX_PARTS] or [content[:CHUNK_CHARACTERS]]
+
+
+def _packed(parts: Sequence[str], *, limit: int) -> list[str]:
+    """The parts in order, with neighbours joined to at most ``limit`` characters."""
+    packed = [""]
+    for part in parts:
+        joined = f"{packed[-1]}\n\n{part}".lstrip("\n")
+        if len(joined) <= limit:
+            packed[-1] = joined
+        else:
+            packed.append(part)
+    return list(filter(None, packed))
 
 
 def sentences_of(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from router.memory.recall.pool import RELEVANCE_FLOOR
 from router.memory.recall.relevance import (
     BUNDLED,
     BY_ENCODER,
+    MAX_PARTS,
     MAX_SENTENCES,
     MINILM,
     EncoderCoefficients,
@@ -278,6 +279,29 @@ def test_the_passage_of_a_long_text_begins_with_the_sentence_that_shares_most_wo
 
 def test_the_passage_of_a_short_text_is_all_of_it() -> None:
     assert passage_of("The mill runs. Vendula sleeps.", "Vendula", 300).startswith("The mill")
+
+
+@pytest.mark.parametrize("terms", [50, 124, 125, 1_000, 4_000])
+def test_the_last_of_many_short_sections_is_judged_as_well(
+    relevance: Relevance, terms: int
+) -> None:
+    sections = "".join(f"## T{number}\nIt is {number}.\n" for number in range(terms))
+    glossary = (
+        f"# Glossary\n{sections}## Pilot light\nThe pilot light is relit by holding knob B.\n"
+    )
+    [found] = relevance.of("How is the pilot light relit?", [glossary])
+    assert found.relevance > 0.9
+    assert len(parts_of(glossary)) <= MAX_PARTS
+
+
+def test_the_end_of_the_longest_item_is_judged_whatever_its_sections(
+    relevance: Relevance,
+) -> None:
+    section = f"## Notes\n{'word ' * 200}\n"
+    guide = (
+        section * (99_900 // len(section)) + "## Pilot light\nThe pilot light is relit by knob B."
+    )
+    assert relevance.of("How is the pilot light relit?", [guide])[0].relevance > 0.9
 
 
 def test_words_decide_where_the_encoder_knows_none() -> None:
