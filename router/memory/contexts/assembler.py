@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -40,6 +41,7 @@ from router.memory.recall.pool import RELEVANCE_FLOOR
 from router.memory.recall.relevance import Judge, parts_of, passage_of
 from router.memory.stores.graph import with_relations
 from router.memory.texts.bm25 import TEXTBOOK
+from router.memory.texts.chunking import SENTENCE_BORDER
 from router.memory.texts.contents import content_key
 from router.memory.texts.questions import questions_of
 from router.settings.files import warn_once
@@ -57,7 +59,8 @@ MAX_PIECES: Final = 100
 MIN_RELEVANCE: Final = RELEVANCE_FLOOR
 """Less relevant pieces are left out. Pieces of the period that a query names are not, because an
 event of that time need not share a word with the query."""
-
+LONGEST_SENTENCE: Final = 60
+"""Words. A longer text without the end of a sentence is a table, a log or a list."""
 
 ContextSource: TypeAlias = Callable[
     [LayerQuery, Strategy, Scope, int], Coroutine[Any, Any, Retrieved]
@@ -328,10 +331,11 @@ class ContextAssembler:
         )
 
     def _cut(self, piece: _Piece, subject: str, budget: int) -> Chunk | None:
-        """The longest passage, in whole words, that fits; None when not even one word does. It
-        begins with the sentence that has most words of the subject."""
-        words = passage_of(piece.content, subject, len(piece.content) - 1).split()
-        low, high, best = 1, len(words), None
+        """The longest passage, in whole words, that fits. It begins with the sentence that has most
+        words of the subject; None if that does not fit, because half of it is no answer."""
+        passage = passage_of(piece.content, subject, len(piece.content) - 1)
+        words = passage.split()
+        low, high, best = _least_words(passage, subject), len(words), None
         while low <= high:
             middle = (low + high) // 2
             is_end = middle == len(words) and words[0] == "…"  # the beginning is left out alone
@@ -341,6 +345,22 @@ class ContextAssembler:
             else:
                 high = middle - 1
         return best
+
+
+def _least_words(passage: str, subject: str) -> int:
+    """The number of words that a cut of a passage needs: those of its first sentence, or of its
+    clauses up to a semicolon if the others have no word of the subject; with the next sentence if
+    the first is a heading. A text that is too long for a sentence, such as a table, needs one."""
+    ends = [border.start() for border in SENTENCE_BORDER.finditer(passage)]
+    ends = [end for end in ends if passage[:end].strip("\u2026 ")] + [len(passage)]
+    is_heading = ends[0] < len(passage) and passage[ends[0] - 1] not in ".!?\u3002\uff01\uff1f"
+    sentence = passage[: ends[is_heading]]
+    asked = {*stems(subject)}
+    found = asked.intersection(stems(sentence))
+    clauses = (sentence[: end.start()] for end in re.finditer(r";\s", sentence))
+    least = next((one for one in clauses if found and found <= {*stems(one)}), sentence)
+    words = len(least.split())
+    return words if words <= LONGEST_SENTENCE else 1
 
 
 def _strategy(raw: Strategy | str) -> Strategy:

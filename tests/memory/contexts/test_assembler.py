@@ -233,6 +233,33 @@ async def test_when_no_piece_fits_whole_the_best_is_cut() -> None:
     assert context.tokens == 30
 
 
+@pytest.mark.parametrize(
+    ("note", "budget", "shown"),
+    [
+        ("The pilot light is relit by holding knob B. ", 10, []),
+        (
+            "The pilot light is relit by holding knob B. ",
+            12,
+            ["The pilot light is relit by holding knob B. \u2026"],
+        ),
+        ("## Pilot light\nHold knob B. ", 8, []),
+        ("## Pilot light\nHold knob B. ", 9, ["## Pilot light Hold knob B. \u2026"]),
+        (
+            "The pilot light is relit with B; the manual of the stove tells more on page twelve. ",
+            11,
+            ["The pilot light is relit with B; the \u2026"],
+        ),
+    ],
+)
+async def test_the_best_piece_is_cut_to_no_less_than_the_sentence_that_answers(
+    note: str, budget: int, shown: list[str]
+) -> None:
+    memory = Held(remembered(0, note + "The stove is old. " * 20))
+    context = await assembler(memory).assemble("Is the pilot light relit?", "hybrid", budget)
+    assert contents(context) == shown
+    assert bool(context.notes) == (not shown)
+
+
 async def test_a_side_that_fails_leaves_a_note_and_the_other_side() -> None:
     async def broken(query: LayerQuery, strategy: Strategy, scope: Scope, k: int) -> Retrieved:
         raise OSError("the disk is gone")
