@@ -69,16 +69,44 @@ class Form:
     def _compiled(self) -> re.Pattern[str]:
         return re.compile(rf"(?:{self.pattern}){_ENDS}", re.IGNORECASE)
 
-    def at(self, text: str, start: int, reference: ReferenceTime) -> Expression | None:
-        """The expression of this form that begins at ``start``; None if there is none."""
+    def at(
+        self, text: str, start: int, reference: ReferenceTime, which: str = ""
+    ) -> Expression | None:
+        """The expression of this form that begins at ``start``; None if there is none. Its year is
+        that which ``which`` names, or the words behind it: "last", "this" or "next" year."""
         match = self._compiled.match(text, start)
-        period = match and checked(self.read, match, reference)
-        return Expression(period, match.span()) if match and period else None
+        if match is None:
+            return None
+        year = None if which else _OF_YEAR.match(text, match.end())
+        if which or year:
+            named = which or (year or match)["which"]
+            period = checked(self._of_year, match, reference, named.casefold())
+            if period is not None:
+                return Expression(period, (start, (year or match).end()))
+            if which:
+                return None
+        period = checked(self.read, match, reference)
+        return Expression(period, match.span()) if period else None
+
+    def _of_year(self, match: re.Match[str], reference: ReferenceTime, which: str) -> Period | None:
+        """What it means in the year that is named; None if it does not come every year."""
+        number = reference.now.year + _SHIFTS[which]
+        end = reference.today.replace(year=number, month=12, day=31)
+        period = self.read(match, ReferenceTime(end)) if self.read in _YEARLY else None
+        return period if period is not None and period.start.year == number else None
 
 
 BEGINS: Final = r"(?<![\w/.-])"
 _ENDS: Final = r"(?![\w/]|[.-]\w)"
 """A letter, slash, dot or hyphen next to it makes it part of a name, a path or a version."""
+_OF_YEAR: Final = re.compile(
+    rf",?\s+(?:of\s+)?(?P<which>last|this|next)\s+year{_ENDS}", re.IGNORECASE
+)
+"""May stand behind every date that each year has."""
+_IN_YEAR: Final = re.compile(
+    r"(?P<which>last|this|next)\s+year,?\s+(?:in|on|at|over|during)\s+(?:the\s+)?", re.IGNORECASE
+)
+"""The same before it: "last year in March"."""
 
 
 def checked(read: Callable[P, Period | None], *args: P.args, **kwargs: P.kwargs) -> Period | None:
@@ -97,22 +125,27 @@ WEEKDAYS: Final = ["monday", "tuesday", "wednesday", "thursday", "friday", "satu
 _SEASONS: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """Their first months, in the northern hemisphere."""
 _FEASTS: Final = {
-    "christmas": (12, 25),
-    "christmas day": (12, 25),
-    "christmas eve": (12, 24),
-    "boxing day": (12, 26),
-    "new year": (1, 1),
-    "new year's day": (1, 1),
-    "new year's eve": (12, 31),
-    "valentine's day": (2, 14),
-    "halloween": (10, 31),
+    "christmas": (12, 24, 3),
+    "christmas day": (12, 25, 1),
+    "christmas eve": (12, 24, 1),
+    "boxing day": (12, 26, 1),
+    "new year": (1, 1, 1),
+    "new year's day": (1, 1, 1),
+    "new year's eve": (12, 31, 1),
+    "valentine's day": (2, 14, 1),
+    "halloween": (10, 31, 1),
+    "all saints'": (11, 1, 1),
+    "all saints' day": (11, 1, 1),
+    "all souls' day": (11, 2, 1),
 }
-"""Those that every year has on the same day."""
+"""Those that every year has on the same days: month and day of their beginning, and how many days
+they last. Christmas is what people celebrate, from the eve on."""
 _EASTER_FEASTS: Final = {
     "good friday": (-2, 1),
     "easter": (-2, 4),
     "easter sunday": (0, 1),
     "easter monday": (1, 1),
+    "ascension day": (39, 1),
     "pentecost": (49, 2),
     "whitsun": (49, 2),
 }
@@ -196,7 +229,7 @@ def _piece(match: re.Match[str], reference: ReferenceTime) -> Period | None:
 
 
 def _ordinal(word: str) -> int:
-    return _DAYS.index(word) + 1
+    return int(word[:-2]) if word[0].isdecimal() else _DAYS.index(word) + 1
 
 
 def _quarter(match: re.Match[str], reference: ReferenceTime) -> Period | None:
@@ -244,12 +277,12 @@ def _calendar_day(match: re.Match[str], reference: ReferenceTime) -> Period | No
     if is_plain and match["month"] in ("may", "march"):
         return None  # "8 may fail"
     month, day = _month_number(match), _ordinal(ordinal) if ordinal else int(match["day"])
-    return _yearly(match, reference, partial(_day_of_year, month, day))
+    return _yearly(match, reference, partial(_days_of_year, month, day, 1))
 
 
-def _day_of_year(month: int, day: int, first: datetime) -> Period:
-    """A day of the year that begins on ``first``."""
-    return days_from(first.replace(month=month, day=day), 1)
+def _days_of_year(month: int, day: int, count: int, first: datetime) -> Period:
+    """So many days from a day of the year that begins on ``first``."""
+    return days_from(first.replace(month=month, day=day), count)
 
 
 def _iso_day(match: re.Match[str], reference: ReferenceTime) -> Period:
@@ -263,17 +296,19 @@ def _iso_month(match: re.Match[str], reference: ReferenceTime) -> Period:
 
 
 def _slashed_day(match: re.Match[str], reference: ReferenceTime) -> Period | None:
-    """ "03/28/2026" or "28/03/2026". Which is the month in "03/04/2026" nobody can say."""
+    """ "03/28/2026", "28/03/2026" or "28/03". Which is the month in "03/04/2026" nobody can say."""
     month, day = sorted((int(match["one"]), int(match["other"])))
     if day <= 12 and day != month:
         return None
-    return days_from(reference.today.replace(year=int(match["year"]), month=month, day=day), 1)
+    return _yearly(
+        match, reference, lambda first: days_from(first.replace(month=month, day=day), 1)
+    )
 
 
 def _feast(match: re.Match[str], reference: ReferenceTime) -> Period | None:
     name = _said(match, "feast").replace("\u2019", "'")
     if name in _FEASTS:
-        return _yearly(match, reference, partial(_day_of_year, *_FEASTS[name]))
+        return _yearly(match, reference, partial(_days_of_year, *_FEASTS[name]))
     shift, days = _EASTER_FEASTS[name]
     return _yearly(
         match, reference, lambda first: days_from(easter(first) + timedelta(days=shift), days)
@@ -378,6 +413,10 @@ def _ago(match: re.Match[str], reference: ReferenceTime) -> Period:
     return Period(reference.now - 1.5 * _length_in(match), reference.now - 0.5 * _length_in(match))
 
 
+def _weekends_ago(match: re.Match[str], reference: ReferenceTime) -> Period:
+    return calendar_unit(reference, "weekend", -number_in(match["count"]))
+
+
 def _and_a_half_ago(match: re.Match[str], reference: ReferenceTime) -> Period:
     """Around a time so many and a half units ago, give or take a quarter of the unit."""
     unit = length_of(match["unit"])
@@ -403,13 +442,15 @@ def length_of(unit: str) -> timedelta:
 
 _QUARTERS: Final = rf"Q(?P<quarter>[1-4])(?:[\s/]+{_YEAR})?"
 _HALF: Final = r"H(?P<half>[12])"
-_LAST_WORD: Final = r"(?=\s*(?:[^\w\s]|$|and\b|to\b|until\b|this\b|last\b))"
-"""Not in "before the Christmas party" or "the 24th item"."""
-_FEAST: Final = (
-    r"(?P<feast>christmas(?:\s+(?:day|eve))?|new\s+year(?:['\u2019]s\s+(?:day|eve))?|halloween"
-    r"|boxing\s+day|valentine['\u2019]s\s+day|easter(?:\s+(?:sunday|monday))?|good\s+friday"
-    rf"|pentecost|whitsun)(?:,?\s+{_YEAR})?{_LAST_WORD}"
+_LAST_WORD: Final = (
+    r"(?=\s*(?:[^\w\s]|$|and\b|to\b|until\b|(?:of\s+)?(?:this|last|next)\s+year\b|this\b|last\b))"
 )
+"""Not in "before the Christmas party" or "the 24th item"."""
+_FEAST_NAMES: Final = "|".join(
+    name.replace("'", "['\u2019]").replace(" ", r"\s+")
+    for name in sorted((*_FEASTS, *_EASTER_FEASTS), key=len, reverse=True)
+)
+_FEAST: Final = rf"(?P<feast>{_FEAST_NAMES})(?:,?\s+{_YEAR})?{_LAST_WORD}"
 _NTH: Final = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)"
 _WEEKDAY: Final = rf"(?P<weekday>{'|'.join(WEEKDAYS)})"
 _ON_WEEKDAY: Final = rf"(?:(?:{'|'.join(WEEKDAYS)}),?\s+(?:the\s+)?)?"
@@ -434,9 +475,10 @@ _WHOLES: Final = (
 )
 """Times that are long enough to have pieces."""
 _WHOLE: Final = rf"(?P<whole>{_any_of(_WHOLES)})"
+_FIRST_FOUR: Final = rf"{'|'.join(_DAYS[:4])}|1st|2nd|3rd|4th"
 _PIECES: Final = (
     r"(?:first|second|last)\s+half|beginning|start|middle|end"
-    rf"|(?:{'|'.join(_DAYS[:4])}|last)\s+(?:day|week|weekend|{'|'.join(WEEKDAYS)})"
+    rf"|(?:{_FIRST_FOUR}|last)\s+(?:day|week|weekend|{'|'.join(WEEKDAYS)})"
     rf"|(?:first|last)\s+(?:\d\d?|{NUMBER_WORDS})\s+(?:days|weeks|months)"
 )
 _DATES: Final = (
@@ -447,7 +489,7 @@ _DATES: Final = (
     Form(rf"{_HALF}[\s/]+{_YEAR}", _half_year),
     Form(rf"{_YEAR}[\s/-]+{_HALF}", _half_year),
     Form(
-        rf"(?P<quarter>first|second|third|fourth)\s+quarter(?:\s+(?:of\s+)?{_YEAR})?",
+        rf"(?P<quarter>{_FIRST_FOUR})\s+quarter(?:\s+(?:of\s+)?{_YEAR})?",
         _quarter,
     ),
     Form(rf"{_YEAR}[-/](?P<number>0?[1-9]|1[0-2])[-/](?P<day>0?[1-9]|[12]\d|3[01])", _iso_day),
@@ -489,13 +531,17 @@ _DATES: Final = (
         _calendar_unit,
     ),
     Form(rf"(?P<which>last|next)\s+(?P<month>{'|'.join(MONTHS)})", _month),
+    Form(rf"(?P<which>last|next|this)\s+{_FEAST}", _feast),
     Form(rf"{_COUNT}\s+{_UNIT}\s+ago", _ago),
+    Form(rf"{_COUNT}\s+weekends?\s+ago", _weekends_ago),
     Form(rf"{_COUNT}\s+{_UNIT}\s+and\s+a\s+half\s+ago", _and_a_half_ago),
     Form(rf"{_COUNT}\s+and\s+a\s+half\s+{_UNIT}\s+ago", _and_a_half_ago),
     Form(rf"half\s+an?\s+{_UNIT}\s+ago", _and_a_half_ago),
 )
 """Dates that need no other word."""
 _NTH_DAY: Final = Form(_NTH + _LAST_WORD, _day_of_month)
+_SLASHED: Final = Form(r"(?P<one>1[3-9]|2\d|3[01])/(?P<other>0?[1-9]|1[0-2])", _slashed_day)
+"""Without a year only the day first, because 10/20 is more often a score or a share."""
 _BARE: Final = (
     Form(rf"(?P<month>{'|'.join(MONTHS)})", _month),
     Form(_SEASON, _season),
@@ -506,12 +552,27 @@ _BARE: Final = (
     Form(rf"(?P<number>0?[1-9]|1[0-2])/{_YEAR}", _iso_month),
     Form(
         r"(?:(?:calendar\s+)?week|[CK]W)\s+(?P<number>\d\d?)"
-        rf"(?:\s+(?:of\s+)?{_YEAR})?(?!\s+of\b)",
+        rf"(?:\s+(?:of\s+)?{_YEAR})?(?!\s+of\b(?!\s+(?:last|this|next)\s+year\b))",
         _week_number,
     ),
 )
 """Dates only beside a preposition: otherwise a person's name, a verb, a number."""
-ALL_DATES: Final = (*_DATES, *_BARE, _NTH_DAY)
+ALL_DATES: Final = (*_DATES, *_BARE, _NTH_DAY, _SLASHED)
+_YEARLY: Final = frozenset(
+    {
+        _piece,
+        _quarter,
+        _half_year,
+        _week_number,
+        _days_of_month,
+        _calendar_day,
+        _slashed_day,
+        _feast,
+        _month,
+        _season,
+    }
+)
+"""The readers of what comes every year."""
 _THROUGH: Final = r"\s+(?:to|until|till|through)\s+(?:the\s+)?|\s*[-\u2013]\s*"
 _UNTIL_DAY: Final = r"(?P<until>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 _DAYS_OF_A_MONTH: Final = (
@@ -572,6 +633,12 @@ def date_at(
 ) -> Expression | None:
     """The longest date that begins at a place of the text."""
     found = [date for form in forms if (date := form.at(text, start, reference))]
+    if year := _IN_YEAR.match(text, start):
+        found += [
+            Expression(date.period, (start, date.span[1]))
+            for form in ALL_DATES
+            if (date := form.at(text, year.end(), reference, year["which"]))
+        ]
     return max(found, key=lambda date: date.span[1], default=None)
 
 
@@ -605,7 +672,7 @@ _WORD: Final = re.compile(
     rf"{BEGINS}(?=\d|(?:{_NAMED}|{_MONTH}|Q[1-4]|H[12]|half|calendar|[CK]W"
     r"|last|this|next|previous|coming|past|beginning|start|middle|end|early|mid|late|earlier|later"
     r"|couple|few|several|yesterday|today|tomorrow|tonight|weekend|week|month|quarter|year"
-    r"|christmas|boxing|new|valentine|halloween|easter|good|pentecost|whitsun"
+    rf"|{_FEAST_NAMES}"
     r"|recently|lately|other|just)\b)",
     re.IGNORECASE,
 )
@@ -619,6 +686,7 @@ _SINGLES: Final = (
     (_lead(r"(?:(?:on|in|during|from|for|of|at|over)\s+)?(?:the\s+)?"), _DATES),
     (_lead(r"(?:in|during|throughout)\s+(?:the\s+)?"), _BARE),
     (_lead(r"(?:on|from|of|for)\s+the\s+"), (_NTH_DAY,)),
+    (_lead(r"on\s+(?:the\s+)?"), (_SLASHED,)),
     (_lead(r"(?:(?:in|within|over|during|for|from)\s+)?(?:the\s+)?"), _SPANS),
     (
         _lead(r"(?:over|during|on|at)\s+the\s+"),
