@@ -421,6 +421,18 @@ async def test_a_rule_that_names_the_day_asked_about_comes_first(memory: Memory)
         assert found.confidence > 0.3
 
 
+async def test_an_event_of_another_time_does_not_keep_a_recall_from_the_layer_with_the_answer(
+    memory: Memory,
+) -> None:
+    served, price = "We served 300 litres of beer.", "A litre of beer costs 9 euros."
+    await memory.save(served, layer="episodic", scope=ADA, created="2025-12-10")
+    await memory.save(price, layer="project", scope=ADA, created="2025-02-15")
+    found = await memory.recall("What did a litre of beer cost in April?", ADA)
+    assert [one.item.content for one in found.items] == [price, served]
+    when = await memory.recall("How much beer did we serve in December?", ADA)
+    assert ([one.item.content for one in when.items], when.cascade_path) == ([served], ())
+
+
 @pytest.mark.parametrize("query", ["What should I do next?", "What is still open?"])
 async def test_what_a_layer_lists_is_told_in_its_order(memory: Memory, query: str) -> None:
     for name, due in (("stamps", None), ("june", "2026-06-01"), ("april", "2026-04-01")):

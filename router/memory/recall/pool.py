@@ -125,6 +125,9 @@ not if the query asks for their layer first."""
 IN_PERIOD_EVIDENCE: Final = 4.0
 """Log-odds that are added to events within the period that the query names, less to those near
 it."""
+OF_THE_TIME: Final = 0.3
+"""The least closeness of an event that may be meant: some days before the period that the query
+names, or two weeks after it, when people tell what has happened."""
 NAMES_TIME_EVIDENCE: Final = 1.5
 """Log-odds, not fitted, that are added to lasting knowledge whose text names the period of the
 query: "Is the office open on Friday?" asks for what is said of Fridays."""
@@ -468,6 +471,18 @@ class Pool:
         """Relevance of the most relevant item that an answer of ``k`` items gives; 0 without."""
         given = (one for one in self.ranked[:k] if not self._only_counts(one.item))
         return max((judged.relevance for judged in given), default=0.0)
+
+    def settled(self, k: int) -> float:
+        """The confidence as far as it makes it needless to read further layers: without events of
+        another time than the query names, which may only share its words."""
+        given = (one for one in self.ranked[:k] if not self._only_counts(one.item))
+        return max((one.relevance for one in given if self._is_of_the_time(one.item)), default=0.0)
+
+    def _is_of_the_time(self, item: MemoryItem) -> bool:
+        period = self.query.period
+        if period is None or item.layer not in EVENT_LAYERS:
+            return True
+        return closeness(item.created, period) >= OF_THE_TIME
 
     def conflicts(self, given: Sequence[RecalledItem]) -> list[tuple[MemoryItem, MemoryItem]]:
         """The pairs of given items that contradict each other, without those of which one is known

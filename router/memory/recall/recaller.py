@@ -157,7 +157,7 @@ class Recaller:
         path: list[CascadeStep] = []
         unread = self._unread(route) if cascade and layers is None else []
         while unread and len(path) < max_cascade_depth:
-            before = pool.confidence(k)
+            before = pool.settled(k)
             if before >= confidence_threshold:
                 break
             count = LAYERS_A_STEP if len(path) + 1 < max_cascade_depth else len(unread)
@@ -165,7 +165,7 @@ class Recaller:
             more = await self._router.read(layer_query, scope=scope, k=candidates, layers=names)
             pool.note_listed(more.results, is_first=False)
             await self._judge(pool, more.results)
-            path.append(CascadeStep(len(path) + 1, names, before, pool.confidence(k)))
+            path.append(CascadeStep(len(path) + 1, names, before, pool.settled(k)))
         names = tuple(name for name in unread if name in FACT_LAYERS)
         if names and pool.answers_from(FACT_LAYERS):
             # What has replaced the answer may be in a layer that was not needed for finding it.
@@ -321,10 +321,12 @@ def _reasons(
     pool: Pool, path: Sequence[CascadeStep], given: int, *, all_read: bool
 ) -> Iterator[str]:
     """Sentences on the steps of the cascade, the layers that failed, and the ``given`` items."""
+    apart = "" if pool.query.period is None else ", without events of another time,"
     for step in path:
         yield (
-            f"The best answer so far bears on the query with probability {step.before:.2f}, which "
-            f"is too low; reading {' and '.join(step.layers)} made it {step.after:.2f}."
+            f"The best answer so far{apart} bears on the query with probability "
+            f"{step.before:.2f}, which is too low; reading {' and '.join(step.layers)} made it "
+            f"{step.after:.2f}."
         )
     for missing in missing_layers(pool.reports):
         yield f"{missing}."
