@@ -29,6 +29,7 @@ from router.memory.layers.project import ProjectLayer
 from router.memory.memory import Memory
 from router.memory.model import (
     AnyLayer,
+    AttributeValue,
     LayerQuery,
     LayerSpec,
     LayerStatus,
@@ -408,6 +409,28 @@ async def test_a_context_says_the_relations_of_an_item(memory: Memory) -> None:
     assert context.chunks[0].content == (
         "checkout is a service (checkout depends on cart; checkout depends on ledger)"
     )
+
+
+@pytest.mark.parametrize(
+    ("query", "reached"),
+    [
+        ("Who supplied the spruce of guitar 041?", ["guitar 041", "spruce set 17", "Ciresa"]),
+        ("Where was the spruce of guitar 041 split?", ["guitar 041", "spruce set 17", "Ciresa"]),
+        ("What model is guitar 041?", ["guitar 041"]),
+    ],
+)
+async def test_relations_are_followed_to_what_a_question_says_of_the_other_end(
+    memory: Memory, query: str, reached: list[str]
+) -> None:
+    for entity, text, relation in (
+        ("guitar 041", "Guitar 041 is a concert model.", "uses -> spruce set 17"),
+        ("spruce set 17", "Spruce set 17 was split in the Alps.", "supplied by -> Ciresa"),
+        ("Ciresa", "Ciresa delivers every spring.", "represented by -> Fabio"),
+    ):
+        said: dict[str, AttributeValue] = {"entity": entity, "relations": (relation,)}
+        await memory.save(text, layer="graph", name=entity, scope=ADA, attributes=said)
+    found = await memory.recall(query, ADA)
+    assert [one.item.id for one in found.items] == reached
 
 
 async def test_a_rule_that_names_the_day_asked_about_comes_first(memory: Memory) -> None:

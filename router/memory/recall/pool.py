@@ -84,7 +84,13 @@ from router.memory.recall.updates import (
     valid_item,
     valid_items,
 )
-from router.memory.stores.graph import asked_way, leads_to_named, relations_away, states_relation
+from router.memory.stores.graph import (
+    asked_way,
+    continues,
+    leads_to_named,
+    relations_away,
+    states_relation,
+)
 from router.memory.stores.replacements import SUPERSEDED_BY
 from router.memory.texts.contents import without_copies
 from router.memory.texts.words import words_of
@@ -144,8 +150,8 @@ RELEVANCE_SHARE_PER_RELATION: Final = 0.7
 """The share of its relevance that an item passes on over each relation."""
 MIN_GRAPH_WEIGHT: Final = 0.5
 """A query asks for relations if the classifier gives the layer ``graph`` at least this weight, or
-its words say what they ask for of an entity (``asked_way``): some names are words that ask for
-something else, such as "search"."""
+its words say what they ask for of an entity (``asked_way``, ``continues``): some names are words
+that ask for something else, such as "search"."""
 COUNT_TYPE: Final = "coverage"
 """The type of items that count what other layers hold."""
 UNLISTED_SHARE: Final = 0.5
@@ -449,10 +455,15 @@ class Pool:
             if hops is not None
         }
         starts = [judged[content].relevance for content, hops in away.items() if not hops]
-        asks_for_relations = self.weights.get(GRAPH_LAYER, 0.0) >= MIN_GRAPH_WEIGHT or any(
-            asked_way(str(judged[content].item.attributes.get("entity", "")), self.query.text)
+        named = [
+            str(judged[content].item.attributes.get("entity", ""))
             for content, hops in away.items()
             if not hops
+        ]
+        asks_for_relations = (
+            self.weights.get(GRAPH_LAYER, 0.0) >= MIN_GRAPH_WEIGHT
+            or any(asked_way(name, self.query.text) for name in named)
+            or any(continues(judged[content].item, self.query.text, named) for content in away)
         )
         for content, hops in away.items() if asks_for_relations else ():
             known = starts or states_relation(judged[content].item, self.query.text)

@@ -7,7 +7,7 @@ Target"``). Entities are compared by the stems of their names, so "auth service"
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -17,6 +17,7 @@ from router.memory.query.cues import QUESTION_WORDS, classes_of
 from router.memory.stores.database import Connection, placeholders
 from router.memory.stores.lexical import index_terms
 from router.memory.stores.spaces import Space, ids_of
+from router.memory.texts.related_words import related_to
 from router.text import STOPWORDS, stem, stems, stems_of, tokens, word_set
 
 MAX_RELATIONS: Final = 2
@@ -104,6 +105,16 @@ def states_relation(item: MemoryItem, question: str) -> bool:
     ``_asking_words``."""
     asking = tokens(question)
     return any(_asking_words(verb, asking) for verb in {verb for _, verb, _ in relations_of(item)})
+
+
+def continues(item: MemoryItem, question: str, named: Collection[str]) -> bool:
+    """Whether a question that names some entities asks for what an item says of another one: it has
+    the verb of one of the item's relations ("supplied by" in "Who supplied the spruce of guitar
+    041?"), or a word of the name of its entity, such as "spruce"."""
+    asking = {*stems(question)} - STOPWORDS - {*stems(" ".join(named))}
+    verbs = {*stems(" ".join(verb for _, verb, _ in relations_of(item)))} - STOPWORDS
+    name = {*stems(str(item.attributes.get("entity", "")))} - STOPWORDS
+    return not asking.isdisjoint(verbs.union(name, *related_to(verbs).values()))
 
 
 def leads_to_named(item: MemoryItem, question: str) -> bool:
