@@ -3,7 +3,7 @@
 Scores of different layers cannot be compared: BM25 has no upper bound, and each layer scales its
 fused scores in its own way. But to decide whether memory holds an answer at all, and whether
 further layers must be read, one needs a number that means the same for every layer. It is a
-logistic function of five signals:
+logistic function of six signals:
 
 * coverage: the share of the query's content words that the text contains, by stems;
 * related words: the share of the query's words of which the text contains only a related one
@@ -12,6 +12,8 @@ logistic function of five signals:
 * missing names: the share of the query's names, numbers and identifiers that the text does not
   contain. They decide whom or what an answer is about: what is known about E17 says nothing about
   E99;
+* another identifier: whether a text names another thing of a kind that the query names by a code or
+  a number (``texts/identifiers.py``), such as E99 for E17, or room 12 for room 15;
 * another qualifier: whether query and text say differently which of several things they mean, as
   "guest wifi" and "home wifi" do, or name two kinds of one thing, as "husband" and "wife" do. In
   saved questions it is not looked for, because that lost right answers;
@@ -52,13 +54,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from router.memory.query.rewrite import in_first_person
 from router.memory.texts.chunking import CHUNK_CHARACTERS, SENTENCE_BORDER, sections
+from router.memory.texts.identifiers import identifiers_in
 from router.memory.texts.related_words import other_kinds, related_to
 from router.memory.texts.text_vectors import TextVectors
 from router.memory.texts.words import TextWords, content_words, qualified_in, words_of
@@ -73,6 +76,10 @@ OTHERWISE_QUALIFIED: Final = -1.5
 """Log-odds, not fitted with the others, that are added to a text that seems to be about another
 thing of the kind that is asked for (``_QueryWords.means_another``). With -3 right answers were
 lost."""
+OTHERWISE_NAMED: Final = -5.0
+"""Log-odds, not fitted, that are added to a text that names another thing of the kind that the
+query names by a code or a number: more than ``COVERAGE``, because all other words may be the
+same."""
 WEAKER_SHARE: Final = 0.09
 SENTENCE_PENALTY: Final = 0.05
 """Subtracted from the cosine of a sentence, because of many sentences one always fits a bit
@@ -152,6 +159,9 @@ class Relevance:
         for place, (_, part) in enumerate(parts):
             if query_words.means_another(part, text_words[place]):
                 signals[place] += OTHERWISE_QUALIFIED
+        for place, (_, text) in enumerate(judged):
+            if query_words.names_another(text, text_words[place]):
+                signals[place] += OTHERWISE_NAMED
         best_part: dict[int, int] = {}  # of each content, the place of the part with most words
         for place, (number, _) in enumerate(parts):
             if signals[place] > signals[best_part.setdefault(number, place)]:
@@ -248,6 +258,7 @@ class _QueryWords:
     related: dict[str, frozenset[str]]
     qualified: set[tuple[str, str]]
     other_kinds: dict[str, frozenset[str]]
+    identifiers: Mapping[str, frozenset[str]]
 
     @classmethod
     def of(cls, query: str) -> Self:
@@ -259,6 +270,7 @@ class _QueryWords:
             related_to(terms),
             qualified_in(query),
             other_kinds(terms),
+            identifiers_in(query),
         )
 
     def coverage(self, text: TextWords) -> float:
@@ -294,6 +306,15 @@ class _QueryWords:
             if word in stored and self._is_missing(qualifier, words)
         }
         return bool(others) and any(word in others for word, _ in qualified_in(text))
+
+    def names_another(self, text: str, words: TextWords) -> bool:
+        """Whether a text names another thing of a kind that the query names by a code or a number,
+        and nowhere that of the query."""
+        stored = identifiers_in(text) if self.identifiers else {}
+        every = frozenset[str]().union(*stored.values(), words.bag.keys())
+        return any(
+            kind in stored and every.isdisjoint(codes) for kind, codes in self.identifiers.items()
+        )
 
     def _is_missing(self, word: str, text: TextWords) -> bool:
         """Whether a text has neither a word nor a related one that the query does not have, too."""

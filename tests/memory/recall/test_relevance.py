@@ -209,6 +209,52 @@ def test_another_number_is_less_probable(relevance: Relevance) -> None:
     assert wrong < right / 2
 
 
+@pytest.mark.parametrize(
+    ("query", "right", "wrong"),
+    [
+        (
+            "What does E-31 on the spindle mean?",
+            "E-31 means that the spindle is too hot.",
+            "E-17 means that the spindle is too hot.",
+        ),
+        (
+            "Who paid invoice 2026-077?",
+            "Invoice 2026-077 was paid by Petra.",
+            "Invoice 2026-031 was paid by Petra.",
+        ),
+        (
+            "Does room 15 have a projector?",
+            "Rooms 12 and 15 have a projector.",
+            "Room 12 has a projector.",
+        ),
+        (
+            "How much is a ticket of class D?",
+            "A ticket of class D is 4 euros.",
+            "A ticket of class B is 4 euros.",
+        ),
+    ],
+)
+def test_what_is_named_by_another_code_or_number_is_another_thing(
+    relevance: Relevance, query: str, right: str, wrong: str
+) -> None:
+    found, other = probabilities(relevance, query, [right, wrong])
+    assert other < RELEVANCE_FLOOR < 0.5 < found
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("Can the scale weigh a dog of 80 kilos?", "The scale can weigh a dog of up to 120 kilos."),
+        ("What does E-31 on the spindle mean?", "All codes of the spindle mean that it is hot."),
+        ("Was the fair in May 2026?", "The fair was in May 2025."),
+    ],
+)
+def test_amounts_dates_and_texts_without_a_code_contradict_none(
+    relevance: Relevance, query: str, text: str
+) -> None:
+    assert probabilities(relevance, query, [text])[0] > RELEVANCE_FLOOR
+
+
 def test_each_text_is_judged_by_itself(relevance: Relevance) -> None:
     query, answer, unrelated = PAIRS[0]
     together = probabilities(relevance, query, [answer, unrelated, answer])
