@@ -444,6 +444,34 @@ async def test_a_rule_that_names_the_day_asked_about_comes_first(memory: Memory)
         assert found.confidence > 0.3
 
 
+@pytest.mark.parametrize(
+    ("layer", "text", "queries"),
+    [
+        (
+            "episodic",
+            "At the Holy Grail show in Berlin we sold two parlour guitars.",
+            ["Berlin", "What about Berlin?", "parlour guitars"],
+        ),
+        ("semantic", "Our standards stand on Bittenfelder, the spindles on M9.", ["M9"]),
+        ("semantic", "Spare keys for the van are kept in drawer D-4 of the desk.", ["D-4"]),
+        ("semantic", "The label is printed by Druckerei Ohm on cotton paper.", ["Ohm"]),
+    ],
+)
+async def test_a_keyword_finds_the_memory_that_contains_it(
+    memory: Memory, layer: str, text: str, queries: list[str]
+) -> None:
+    await memory.save(text, layer=layer, scope=ADA)
+    for query in queries:
+        found = await memory.recall(query, ADA)
+        assert [one.item.content for one in found.items] == [text], query
+
+
+async def test_the_parts_of_a_code_are_no_keywords(memory: Memory) -> None:
+    text = "E-22 on the display means that 17 chips block the dust hose."
+    await memory.save(text, layer="semantic", scope=ADA)
+    assert (await memory.recall("E-17", ADA)).items == ()
+
+
 async def test_an_event_of_another_time_does_not_keep_a_recall_from_the_layer_with_the_answer(
     memory: Memory,
 ) -> None:

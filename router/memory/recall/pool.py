@@ -2,6 +2,8 @@
 
 * **Relevance.** The relevance of an item's text is a probability (``relevance.py``). To its
   log-odds is added what the item's layer and time say (``_adjusted_relevance``).
+* **Keywords.** An item that contains all words of a query of bare keywords bears on it, whatever
+  its layer: keywords do not tell what is asked, and a rare word may say little to the encoder.
 * **Confidence** of an answer is the relevance of its most relevant item. Combining several (1 minus
   the product of the doubts) would need independent errors; one model judges all of them, and ten
   unrelated items of 0.07 each would pass for an answer.
@@ -37,6 +39,7 @@ lost a point of recall on LoCoMo, where the memories that matter are old.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -61,6 +64,7 @@ from router.memory.query.listing import (
     asks_for_tasks,
     asks_what_was_in_use,
     asks_when,
+    is_keyword,
     names_no_subject,
 )
 from router.memory.query.past import is_in_past_tense, names_only, stems_after_before
@@ -90,13 +94,15 @@ from router.memory.stores.graph import (
     leads_to_named,
     relations_away,
     states_relation,
+    with_relations,
 )
 from router.memory.stores.replacements import SUPERSEDED_BY
 from router.memory.texts.contents import without_copies
-from router.memory.texts.words import words_of
+from router.memory.texts.identifiers import identifiers_in
+from router.memory.texts.words import content_words, words_of
 from router.numeric import log_odds, logistic
 from router.result import MEMORY_LAYERS
-from router.text import stems, tokens, word_set
+from router.text import stems, stems_of, tokens, word_set
 
 RELEVANCE_FLOOR: Final = 0.14
 """If no item is as relevant as this, the answer is empty. The value follows from a choice of costs:
@@ -172,6 +178,7 @@ FRESH_DAYS: Final = 90.0
 JUST_BELOW: Final = 0.999
 """An item's score times this is the score of an item that has to come directly after it."""
 _FIRST_PERSON: Final = word_set("i me my mine i'm i've i'd i'll")
+_WHAT_ABOUT: Final = re.compile(r"^\W*(?:what|how) about\b([^?]*)\?\W*$", re.IGNORECASE)
 _TIME_PREPOSITIONS: Final = {*stems("in for on at of by during from until till before after the")}
 
 
@@ -194,6 +201,8 @@ class Pool:
         self._asked_kind = asks_for_kind(query)
         self._future_period = _future_period(query)
         self._asks_when = asks_when(query.text)
+        self._keywords = _keywords(query)
+        self._codes = frozenset[str]().union(*identifiers_in(query.text).values())
         self._time_words = {*stems(query.text)} - {*stems(query.timeless)} - _TIME_PREPOSITIONS
         self._is_in_first_person = not _FIRST_PERSON.isdisjoint(tokens(in_first_person(query.text)))
 
@@ -516,6 +525,14 @@ class Pool:
         newest = self._replacement_of(item)
         return newest is not None and names_only(self.query.text, item.content, newest.content)
 
+    def _has_all_keywords(self, item: MemoryItem) -> bool:
+        """Whether the query is bare keywords, and an item contains all of them, word for word."""
+        if not self._keywords:
+            return False
+        text = with_relations(item)
+        codes = frozenset[str]().union(*identifiers_in(text).values())
+        return self._keywords <= words_of(text).bag.keys() and self._codes <= codes
+
     def _existed_by_then(self, item: MemoryItem) -> bool:
         """Whether an item was saved before the end of the period that the query names."""
         period = self.query.period
@@ -547,11 +564,21 @@ class Pool:
             evidence += NAMES_TIME_EVIDENCE
         if self._asks_when and item.layer == TASK_LAYER and "due" not in item.attributes:
             evidence += TELLS_NO_TIME_EVIDENCE
-        if evidence:
+        if self._has_all_keywords(item):
+            relevance = max(relevance, RELEVANCE_FLOOR)
+        elif evidence:
             relevance = logistic(log_odds(relevance) + evidence)
         if self._is_unlisted(item):
             relevance = min(relevance, max(self._listed.values()) * UNLISTED_SHARE)
         return max(relevance, self._listed.get(item.content, 0.0))
+
+
+def _keywords(query: LayerQuery) -> frozenset[str]:
+    """The stems of a query that is bare keywords, such as "redis timeout" or "What about Redis?";
+    none of another query, or of one that asks for everything of a kind or a time."""
+    text = _WHAT_ABOUT.sub(r"\1", query.text)
+    is_bare = is_keyword(text) and query.period is None and not names_no_subject(query)
+    return frozenset(stems_of(content_words(text))) if is_bare else frozenset()
 
 
 def _future_period(query: LayerQuery) -> Period | None:
