@@ -100,7 +100,7 @@ BEGINS: Final = r"(?<![\w/.-])"
 _ENDS: Final = r"(?![\w/]|[.-]\w)"
 """A letter, slash, dot or hyphen next to it makes it part of a name, a path or a version."""
 _OF_YEAR: Final = re.compile(
-    rf",?\s+(?:of\s+)?(?P<which>last|this|next)\s+year{_ENDS}", re.IGNORECASE
+    rf",?\s+(?:of\s+(?:the\s+)?)?(?P<which>last|this|next)\s+year{_ENDS}", re.IGNORECASE
 )
 """May stand behind every date that each year has."""
 _IN_YEAR: Final = re.compile(

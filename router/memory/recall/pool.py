@@ -530,8 +530,9 @@ class Pool:
         if not self._keywords:
             return False
         text = with_relations(item)
-        codes = frozenset[str]().union(*identifiers_in(text).values())
-        return self._keywords <= words_of(text).bag.keys() and self._codes <= codes
+        if not self._keywords <= words_of(text).bag.keys():
+            return False
+        return not self._codes - frozenset[str]().union(*identifiers_in(text).values())
 
     def _existed_by_then(self, item: MemoryItem) -> bool:
         """Whether an item was saved before the end of the period that the query names."""

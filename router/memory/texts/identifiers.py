@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from router.memory.query.dates import MONTHS, WEEKDAYS
+from router.memory.texts.chunking import CHUNK_CHARACTERS
 from router.text import STOPWORDS, stem, word_set
 
 _KEPT: Final = 4_096
@@ -40,12 +41,12 @@ _NO_NOUNS: Final = (
 
 
 def identifiers_in(text: str) -> Mapping[str, frozenset[str]]:
-    """The codes, numbers and letters that name a thing, by the kinds of the thing."""
-    return _identifiers_in(text)
+    """The codes, numbers and letters that name a thing, by the kinds of the thing; those of short
+    texts are cached."""
+    return _kept(text) if len(text) <= CHUNK_CHARACTERS else _found_in(text)
 
 
-@lru_cache(_KEPT)
-def _identifiers_in(text: str) -> Mapping[str, frozenset[str]]:
+def _found_in(text: str) -> Mapping[str, frozenset[str]]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     words = list(_WORD.finditer(text))
     for place, match in enumerate(words):
@@ -58,7 +59,7 @@ def _identifiers_in(text: str) -> Mapping[str, frozenset[str]]:
             continue
         if code is None and word.isdecimal() and _is_amount(text, match.end()):
             continue
-        noun = _noun_before(text, match, words[:place])
+        noun = _noun_before(text, match, words[max(0, place - 2) : place])
         kinds = [noun] if noun else []
         kinds += [f"{code[1]}-"] if code else []
         for kind in kinds:
@@ -76,7 +77,7 @@ def _is_amount(text: str, end: int) -> bool:
 
 def _noun_before(text: str, word: re.Match[str], before: list[re.Match[str]]) -> str:
     """The stem of the noun directly before a word; empty if there is none."""
-    for one in before[:-3:-1]:
+    for one in reversed(before):
         noun = one.group().lower()
         if text[one.end() : word.start()].strip(" ") or not noun.isalpha() or len(noun) < 2:
             return ""
@@ -84,3 +85,6 @@ def _noun_before(text: str, word: re.Match[str], before: list[re.Match[str]]) ->
             return "" if noun in _NO_NOUNS else stem(noun)
         word = one
     return ""
+
+
+_kept: Final = lru_cache(maxsize=_KEPT)(_found_in)

@@ -128,6 +128,7 @@ from router.memory.query.time_expressions import find_period, planned_times
         ("What happened in November last year?", "2023-11-01", "2023-12-01"),
         ("What happened in March last year?", "2023-03-01", "2023-04-01"),
         ("What happened in Q1 of last year?", "2023-01-01", "2023-04-01"),
+        ("in Q4 of the last year", "2023-10-01", "2024-01-01"),
         ("What happened in H1 of last year?", "2023-01-01", "2023-07-01"),
         ("the first quarter of last year", "2023-01-01", "2023-04-01"),
         ("in the spring of last year", "2023-03-01", "2023-06-01"),
