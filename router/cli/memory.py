@@ -218,10 +218,15 @@ def list_memories(
     return lambda memory, scope: memory.list(scope=scope, layers=layer, limit=limit, after=after)
 
 
-@memory_command(_show_items)
-def show_profile() -> Work:
-    """Show what is known of a user and holds now."""
-    return lambda memory, scope: memory.profile(scope=scope)
+@memory_command(_show_page)
+def show_profile(
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=1000, help="Memories at most.")
+    ] = 1000,
+    after: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+) -> Work:
+    """Show what is known of a user and is not marked as replaced."""
+    return lambda memory, scope: memory.profile(scope=scope, limit=limit, after=after)
 
 
 def _print_content(text: str) -> None:

@@ -460,13 +460,20 @@ class Memory(OpenedInBlock):
         return edited.in_zone(zone)
 
     async def profile(
-        self, *, scope: Scope | Mapping[str, object], limit: int = 100
-    ) -> tuple[MemoryItem, ...]:
-        """What is known of a user and holds now, newest first; see ``Records.profile``."""
+        self,
+        *,
+        scope: Scope | Mapping[str, object],
+        limit: int = 1_000,
+        after: str | None = None,
+    ) -> Page:
+        """What is known of a user and is not marked as replaced, newest first: a page of 1 to
+        1,000, as ``list`` gives them; see ``Records.profile``."""
         parsed_scope, zone = Scope.parse(scope), self._zone(None)
         async with self._reading() as parts:
-            known = await in_thread(lambda: parts.records.profile(parsed_scope, limit=limit))
-        return tuple(item.in_zone(zone) for item in known)
+            page = await in_thread(
+                lambda: parts.records.profile(parsed_scope, limit=limit, after=after)
+            )
+        return replace(page, items=tuple(item.in_zone(zone) for item in page.items))
 
     async def export(self, *, owner: Scope | Mapping[str, object] | None = None) -> tuple[str, ...]:
         """All items of an owner, each as a line of JSON; None exports everybody's.

@@ -32,7 +32,6 @@ from router.memory.model import (
 from router.memory.recall.updates import (
     LASTING_LAYERS,
     replaced_by,
-    updates_among,
 )
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
@@ -267,20 +266,21 @@ class Records:
                 read[name] = moment_of(f"attributes.{name}", value, self._time_zone).isoformat()
         return read
 
-    def profile(self, scope: Scope, *, limit: int) -> tuple[MemoryItem, ...]:
-        """What is known of the user in the scope and has not been replaced, newest first. Raises
-        InvalidRequest without a user."""
+    def profile(self, scope: Scope, *, limit: int, after: str | None) -> Page:
+        """A page of what is known of the user in the scope and is not marked as replaced, newest
+        first: of at most ``limit`` stored items, 1 to 1,000. What may be replaced, but is not
+        marked, is in it, because a guess must not hide an allergy. Raises InvalidRequest without a
+        user."""
         if scope.user is None:
             raise InvalidRequest(
                 "profile: name a user; commands and MCP take it from the setting memory.user"
             )
-        items = [
-            item
-            for item in self.page(scope, layers=["user"], limit=MAX_PAGE, after=None).items
-            if SUPERSEDED_BY not in item.attributes
-        ]
-        replaced = {update.older.id for update in updates_among(items)}
-        return tuple(item for item in items if item.id not in replaced)[:limit]
+        while True:
+            page = self.page(scope, layers=["user"], limit=limit, after=after)
+            valid = tuple(item for item in page.items if SUPERSEDED_BY not in item.attributes)
+            if valid or page.next is None:
+                return Page(valid, page.next)
+            after = page.next
 
     def export(self, owner: Scope) -> Iterator[str]:
         """Every item of an owner as one line of JSON, newest first. Proposals are left out, because

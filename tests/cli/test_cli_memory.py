@@ -346,4 +346,5 @@ def test_a_profile_is_what_holds_now(memory: Run) -> None:
     save(memory, "old", "I live in Graz.", "user", "--created", "2026-01-01")
     new = ("--supersede", "old", "--created", "2026-03-01")
     save(memory, "new", "I live in Linz now.", "user", *new)
-    assert {item["id"] for item in parsed(memory("profile", "--json"))} == {"diet", "new"}
+    assert {*ids(parsed(memory("profile", "--json")))} == {"diet", "new"}
+    assert "--after" in memory("profile", "--limit", "1").stderr

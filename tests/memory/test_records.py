@@ -372,10 +372,12 @@ async def test_a_profile_is_what_is_known_of_a_user_and_holds_now(memory: Memory
     early = NOW - timedelta(days=90)
     mine = {"user": "ada"}
     await memory.save("I live in Leipzig", layer="user", scope=mine, created=early)
-    await memory.save("I moved to Copenhagen", layer="user", scope=mine)
+    moved = "I moved to Copenhagen"
+    offered = await memory.save(moved, layer="user", scope=mine)
+    await memory.save(moved, layer="user", scope=mine, supersede=offered.supersedes)
     await memory.save("I am allergic to peanuts", layer="user", scope=mine, created=early)
     profile = await memory.profile(scope=ADA)
-    assert [item.content for item in profile] == [
+    assert [item.content for item in profile.items] == [
         "I moved to Copenhagen",
         "I am allergic to peanuts",
     ]
@@ -556,3 +558,42 @@ async def test_changes_that_meet_are_both_kept(tmp_path: Path, edited: str) -> N
     tracker.close()
     assert (changed.content, changed.tags) == (text, ("auth",))
     assert marked.attributes["superseded_by"] == "b"
+
+
+async def test_a_profile_leaves_out_only_what_is_marked_as_replaced(memory: Memory) -> None:
+    """Of an allergy a later sentence with one of its words made the profile say nothing."""
+    early = NOW - timedelta(days=90)
+    texts = {"nuts": "I have a peanut allergy.", "home": "I live in Leipzig."}
+    for name, text in texts.items():
+        await memory.save(text, layer="user", name=name, scope=ADA, created=early)
+    await memory.save("I bought a new peanut butter.", layer="user", name="butter", scope=ADA)
+    moved = await memory.save("I moved to Oslo.", layer="user", name="moved", scope=ADA)
+    assert [item.id for item in moved.supersedes] == ["home"]
+    known = (await memory.profile(scope=ADA)).items
+    assert {item.id for item in known} == {"nuts", "home", "butter", "moved"}
+    await memory.save(
+        "I moved to Oslo.", layer="user", name="moved", scope=ADA, supersede=moved.supersedes
+    )
+    known = (await memory.profile(scope=ADA)).items
+    assert {item.id for item in known} == {"nuts", "butter", "moved"}
+
+
+async def test_a_profile_is_whole_and_says_where_it_goes_on(memory: Memory) -> None:
+    """It ended after a hundred items without a word, and the oldest allergy was not in it."""
+    wasps = {"layer": "user", "name": "wasps", "scope": ADA, "created": NOW - timedelta(days=900)}
+    await memory.save("I am allergic to wasps.", **wasps)
+    for number in range(120):
+        await memory.save(f"I own record {number}.", layer="user", scope=ADA)
+    whole = await memory.profile(scope=ADA)
+    assert (len(whole.items), whole.items[-1].id, whole.next) == (121, "wasps", None)
+    first = await memory.profile(scope=ADA, limit=100)
+    rest = await memory.profile(scope=ADA, limit=100, after=first.next)
+    assert (*first.items, *rest.items) == whole.items
+
+
+async def test_a_page_of_a_profile_is_not_empty_while_others_follow(memory: Memory) -> None:
+    await memory.save("I live in Leipzig.", layer="user", name="old", scope=ADA)
+    later = {"layer": "user", "scope": ADA, "created": NOW - timedelta(days=9)}
+    await memory.save("I live in Oslo.", name="new", supersede=["old"], **later)
+    page = await memory.profile(scope=ADA, limit=1)
+    assert [item.id for item in page.items] == ["new"]
