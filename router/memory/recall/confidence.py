@@ -209,6 +209,13 @@ class _Statement:
         return bool(self.numbers - other.numbers) and bool(other.numbers - self.numbers)
 
 
+def words_and_negation(text: str) -> tuple[frozenset[str], bool]:
+    """The stems of a text's content words, and whether it is negated: "hates" is a negated
+    "likes"."""
+    statement = _Statement.of(text)
+    return statement.words, statement.is_negated
+
+
 def _agreement(statement: _Statement, others: Sequence[_Statement]) -> float:
     on_matter = [
         other for other in others if other is not statement and statement.shares_matter_with(other)
