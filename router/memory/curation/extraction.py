@@ -5,8 +5,8 @@ Unchecked extraction would spoil the memories, because models invent things, and
 contain texts of strangers. So each proposal needs a quote that stands in the conversation word for
 word; it must not contain a number that is not in the quote; it must share words with the quote, and
 each of its clauses with what was said up to there; it must not say the opposite of its quote; and a
-question that nobody affirmed proves nothing. What is stored already, or waits already, is not proposed again. Extraction never runs by
-itself.
+question that nobody affirmed proves nothing. What is stored already, or waits already, is not
+proposed again. Extraction never runs by itself.
 """
 
 from __future__ import annotations

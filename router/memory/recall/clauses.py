@@ -212,6 +212,8 @@ def are_two_matters(
     new, old = clause_of(newer), clause_of(older)
     if new is None or old is None:
         return False
+    if _numbers_differ(new.subject, old.subject):
+        return True
     said = words_of(_REASON.split(newer, maxsplit=1)[0]).bag.keys()
     if "new" in new.subject:  # "the new website" may be of another kind, but does the same
         is_change = False
@@ -229,6 +231,21 @@ def are_two_matters(
         return new.verb != "be" and new.preposition != old.preposition
     is_said_otherwise = not new.subject and not _names_more({old.verb}, said)
     return not is_change and not is_said_otherwise and not _give_one_kind(new, old)
+
+
+def name_two_things(one: str, other: str) -> bool:
+    """Whether the subjects of two statements each have a word, or a number, that the other one's
+    has not: "oven 1" and "oven 2", "the oven in Ulm" and "the oven in Bern"."""
+    ours, theirs = clause_of(one), clause_of(other)
+    if ours is None or theirs is None or not ours.subject or not theirs.subject:
+        return False
+    return bool(ours.subject - theirs.subject and theirs.subject - ours.subject)
+
+
+def _numbers_differ(one: Set[str], other: Set[str]) -> bool:
+    """Whether two subjects have different numbers: "barrel 2" and "barrel 7"."""
+    ours, theirs = ({word for word in words if word[0].isdigit()} for words in (one, other))
+    return bool(ours and theirs) and ours != theirs
 
 
 def _names_more(subject: Set[str], others: Set[str]) -> bool:

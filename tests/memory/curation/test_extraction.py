@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kept_memory import settings_in
@@ -189,7 +190,7 @@ async def test_what_a_wider_scope_sees_is_not_among_what_a_proposal_replaces(
     asking: Memory, model: Scripted
 ) -> None:
     """The proposal could not be accepted, because nothing in its scope has that id."""
-    code = {"layer": "semantic", "name": "gate", "created": "2026-01-02"}
+    code: dict[str, Any] = {"layer": "semantic", "name": "gate", "created": "2026-01-02"}
     await asking.save("The gate code is 5190.", scope={"project": ADA["project"]}, **code)
     quote = "The gate code is now 8812"
     model.answers = [memories((1, quote, "semantic", "The gate code is 8812."))]

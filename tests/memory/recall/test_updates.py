@@ -150,6 +150,10 @@ def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after
         ("Code is formatted with black", "Code is reviewed by two people since May"),
         ("I'm vegetarian", "I eat fish again since my doctor told me to, still no meat"),
         ("Jolene studies engineering.", "Jolene just started learning a new sport."),
+        (
+            "Barrel 2 stands in aisle 2 and holds 7 litres.",
+            "Barrel 7 stands in aisle 0 and holds 7 litres.",
+        ),
     ],
 )
 def test_other_matters_replace_nothing(before: str, after: str) -> None:
