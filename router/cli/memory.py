@@ -190,9 +190,23 @@ def show_status() -> Work:
 
 
 def _show_items(items: Iterable[MemoryItem]) -> None:
-    rows = [(item.id, item.layer, item.created.date(), item.content[:MAX_SHOWN]) for item in items]
-    if rows:
-        output.print_rows("id", "layer", "date", "content", rows=rows)
+    from router.memory.stores.replacements import SUPERSEDED_BY
+
+    rows = [
+        (
+            item.id,
+            item.layer,
+            item.created.date(),
+            item.attributes.get(SUPERSEDED_BY, ""),
+            item.content[:MAX_SHOWN],
+        )
+        for item in items
+    ]
+    if any(row[3] for row in rows):
+        output.print_rows("id", "layer", "date", "replaced by", "content", rows=rows)
+    elif rows:
+        short = [(*row[:3], row[4]) for row in rows]
+        output.print_rows("id", "layer", "date", "content", rows=short)
     else:
         hidden = "what was saved with a project or a session is seen with --project or --session"
         typer.echo(f"nothing is stored that this scope sees; {hidden}", err=True)

@@ -344,7 +344,8 @@ class Memory(OpenedInBlock):
         Args:
             content: 1 to 100,000 characters.
             name: of the file, or the item's id; None makes one from the content, so that the same
-                text is one item of a layer and scope however often it is saved.
+                text is one item of a layer and scope however often it is saved. What a later call
+                with the same text does not name stays as it is.
             tags: free labels.
             layer: one of the built-in layers.
             scope: to whom it belongs; this and all that follow are for layers only.
@@ -413,7 +414,17 @@ class Memory(OpenedInBlock):
                 scope=Scope.parse(scope),
                 **values,
             )
-            saved, older = await in_thread(lambda: parts.records.save(item, supersede=supersede))
+            given = {
+                "created": created is not None,
+                "type": type != "note",
+                "tags": bool(tags),
+                "usefulness": usefulness != 0.5,
+                "provenance": bool(provenance),
+            }
+            unnamed = [field for field, is_given in given.items() if not is_given]
+            saved, older = await in_thread(
+                lambda: parts.records.save(item, supersede=supersede, unnamed=unnamed)
+            )
             return SaveReport(
                 saved.id,
                 ServiceFate.OFF,

@@ -580,7 +580,12 @@ async def test_a_profile_leaves_out_only_what_is_marked_as_replaced(memory: Memo
 
 async def test_a_profile_is_whole_and_says_where_it_goes_on(memory: Memory) -> None:
     """It ended after a hundred items without a word, and the oldest allergy was not in it."""
-    wasps = {"layer": "user", "name": "wasps", "scope": ADA, "created": NOW - timedelta(days=900)}
+    wasps: dict[str, Any] = {
+        "layer": "user",
+        "name": "wasps",
+        "scope": ADA,
+        "created": NOW - timedelta(days=900),
+    }
     await memory.save("I am allergic to wasps.", **wasps)
     for number in range(120):
         await memory.save(f"I own record {number}.", layer="user", scope=ADA)
@@ -593,7 +598,78 @@ async def test_a_profile_is_whole_and_says_where_it_goes_on(memory: Memory) -> N
 
 async def test_a_page_of_a_profile_is_not_empty_while_others_follow(memory: Memory) -> None:
     await memory.save("I live in Leipzig.", layer="user", name="old", scope=ADA)
-    later = {"layer": "user", "scope": ADA, "created": NOW - timedelta(days=9)}
+    later: dict[str, Any] = {"layer": "user", "scope": ADA, "created": NOW - timedelta(days=9)}
     await memory.save("I live in Oslo.", name="new", supersede=["old"], **later)
     page = await memory.profile(scope=ADA, limit=1)
     assert [item.id for item in page.items] == ["new"]
+
+
+async def test_what_is_not_named_stays_if_the_same_text_is_saved_again(memory: Memory) -> None:
+    """To mark what a memory replaces, one is asked to save it again, which lost its date."""
+    early: dict[str, Any] = {"layer": "project", "scope": ADA, "created": NOW - timedelta(days=60)}
+    await memory.save("We bake with spelt.", name="s1", **early)
+    text = "We moved from spelt to rye."
+    values: dict[str, Any] = {"tags": ["flour"], "type": "decision", "attributes": {"by": "Jonas"}}
+    first = await memory.save(text, **early, **values)
+    again = await memory.save(text, layer="project", scope=ADA, supersede=first.supersedes)
+    assert again.item == first.item
+    changed = await memory.save(text, layer="project", scope=ADA, attributes={"for": "the shop"})
+    assert changed.item
+    assert dict(changed.item.attributes) == {"by": "Jonas", "for": "the shop"}
+
+
+async def test_a_task_that_is_saved_again_stays_done(memory: Memory) -> None:
+    task: dict[str, Any] = {"layer": "prospective", "scope": ADA}
+    done = {"status": "done", "due": "2026-03-05"}
+    await memory.save("Pay the rent.", **task, attributes=done)
+    again = await memory.save("Pay the rent.", **task)
+    assert again.item
+    assert dict(again.item.attributes) == done
+
+
+async def test_another_text_under_a_name_takes_nothing_over(memory: Memory) -> None:
+    named: dict[str, Any] = {"layer": "project", "scope": ADA, "name": "flour"}
+    await memory.save("We bake with spelt.", **named, tags=["flour"])
+    other = await memory.save("We bake with rye.", **named)
+    assert other.item
+    assert (other.item.tags, other.item.created) == ((), NOW)
+
+
+@pytest.mark.parametrize("is_marked", [True, False])
+async def test_what_is_said_anew_after_something_else_held_is_the_newest(
+    memory: Memory, *, is_marked: bool
+) -> None:
+    """Who has moved back says so with the words of before."""
+    for days, text in ((60, "I live in Leipzig."), (30, "I moved to Hamburg.")):
+        created = NOW - timedelta(days=days)
+        saved = await memory.save(text, layer="user", scope=ADA, created=created)
+    if is_marked:
+        await memory.save(text, layer="user", scope=ADA, supersede=saved.supersedes)
+    back = await memory.save("I live in Leipzig.", layer="user", scope=ADA)
+    assert back.item
+    assert (back.item.created, dict(back.item.attributes)) == (NOW, {})
+    found = (await memory.recall("Where do I live?", ADA)).items
+    assert found[0].item.content == "I live in Leipzig."
+
+
+async def test_what_happens_again_happens_now(memory: Memory) -> None:
+    run: dict[str, Any] = {"layer": "episodic", "scope": ADA}
+    await memory.save("I went for a run.", **run, created=NOW - timedelta(days=9))
+    again = await memory.save("I went for a run.", **run)
+    assert again.item
+    assert again.item.created == NOW
+
+
+async def test_what_would_expire_at_once_is_not_saved(memory: Memory) -> None:
+    """It was reported as saved, and nothing was stored."""
+    gone: dict[str, Any] = {"expires_at": (NOW - timedelta(days=1)).isoformat()}
+    with pytest.raises(InvalidRequest, match="is past"):
+        await memory.save("Milk voucher", layer="semantic", scope=ADA, attributes=gone)
+
+
+async def test_what_a_wider_scope_holds_cannot_be_named_as_replaced(memory: Memory) -> None:
+    """It was said that there is no memory of that name, though it can be read."""
+    shop = {"project": "shop"}
+    await memory.save("Our bank is GLS.", layer="project", name="bank", scope=shop)
+    with pytest.raises(InvalidRequest, match="'bank' belongs to a wider scope"):
+        await memory.save("My bank is ING.", layer="project", scope=ADA, supersede=["bank"])
