@@ -673,3 +673,22 @@ async def test_what_a_wider_scope_holds_cannot_be_named_as_replaced(memory: Memo
     await memory.save("Our bank is GLS.", layer="project", name="bank", scope=shop)
     with pytest.raises(InvalidRequest, match="'bank' belongs to a wider scope"):
         await memory.save("My bank is ING.", layer="project", scope=ADA, supersede=["bank"])
+
+
+async def test_a_change_of_another_thing_is_no_answer_to_the_question(memory: Memory) -> None:
+    """It came first, with the relevance of the answer, because it shares a word with that."""
+    early: dict[str, Any] = {"layer": "project", "scope": ADA, "created": NOW - timedelta(days=90)}
+    await memory.save("The oven must be cleaned every evening.", name="clean", **early)
+    moved = await memory.save("The oven was moved to the back room.", layer="project", scope=ADA)
+    assert moved.supersedes == ()
+    found = (await memory.recall("How often must the oven be cleaned?", ADA)).items
+    assert found[0].item.id == "clean"
+
+
+async def test_who_has_parted_is_told_so(memory: Memory) -> None:
+    """The break-up was not shown, because it does not name what Mats was."""
+    mats: dict[str, Any] = {"layer": "user", "scope": ADA, "created": NOW - timedelta(days=90)}
+    await memory.save("Mats is my boyfriend.", **mats)
+    await memory.save("I broke up with Mats.", layer="user", scope=ADA)
+    found = (await memory.recall("Who is my boyfriend?", ADA)).items
+    assert found[0].item.content == "I broke up with Mats."

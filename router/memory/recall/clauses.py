@@ -33,6 +33,7 @@ _KEPT: Final = 4_096
 _CHARACTERS: Final = 200
 _MAX_SUBJECT_WORDS: Final = 8
 _WORD: Final = re.compile(r"[^\W_](?:[\w'./@-]*\w)?|[:;,.!?=]")
+_TITLE: Final = re.compile(r"\b(Mr|Mrs|Ms|Dr|Prof|St)\.(?= )")
 _DAYS: Final = frozenset(map(stem, {*WEEKDAYS, *MONTHS} - {"may"}))
 """Days and months; "may" is mostly another word."""
 MEASURES: Final = _DAYS | frozenset(
@@ -63,7 +64,7 @@ _AUXILIARIES: Final = word_set(
     "will would can could may might must should shall do does did don't doesn't didn't can't won't "
     "isn't aren't wasn't weren't cannot"
 )
-_BESIDE_VERBS: Final = word_set(
+BESIDE_VERBS: Final = word_set(
     "not never no longer now still already also always usually only just currently be been "
     "really actually again often"
 )
@@ -125,7 +126,7 @@ def clause_of(text: str) -> Clause | None:
 
 @lru_cache(_KEPT)
 def _clause_of(text: str) -> Clause | None:
-    written = _WORD.findall(without_opening(text.replace("\u2019", "'")))
+    written = _WORD.findall(_TITLE.sub(r"\1", without_opening(text.replace("\u2019", "'"))))
     words = [word.lower() for word in written]
     place = _place_of_verb(words, written)
     if place is None:
@@ -153,7 +154,7 @@ def _place_of_verb(words: list[str], written: list[str]) -> int | None:
     if words[0] in _SPEAKER and words[0] != "user":
         contains_verb = "'" in words[0]
         return next(
-            (n for n, word in enumerate(words) if n + contains_verb and word not in _BESIDE_VERBS),
+            (n for n, word in enumerate(words) if n + contains_verb and word not in BESIDE_VERBS),
             None,
         )
     if (
@@ -174,7 +175,9 @@ def _place_of_verb(words: list[str], written: list[str]) -> int | None:
         )
         was_plural = words[n - 1].endswith("s") and not words[n - 1].endswith(("'s", "ss"))
         ends_in_s = word.endswith("s") and not word.endswith("ss")
-        if word.endswith("ed") or (ends_in_s != was_plural and not is_followed_by_verb):
+        if (word.endswith("ed") and len(word) > len("red")) or (
+            ends_in_s != was_plural and not is_followed_by_verb
+        ):
             return n
     return None
 
@@ -182,7 +185,7 @@ def _place_of_verb(words: list[str], written: list[str]) -> int | None:
 def _verb(words: list[str], place: int) -> tuple[str, int]:
     """The stem of the main verb, and the place of what follows it."""
     rest = place + 1
-    while rest < len(words) and words[rest] in _BESIDE_VERBS:
+    while rest < len(words) and words[rest] in BESIDE_VERBS:
         rest += 1
     word = words[place]
     is_helper = word in _BE | _HAVE | _AUXILIARIES | _SPEAKER
@@ -199,7 +202,7 @@ def _terms(words: list[str]) -> frozenset[str]:
     return frozenset(
         stem(word.removesuffix("'s"))
         for word in words
-        if word[0].isalnum() and word not in STOPWORDS and word not in _BESIDE_VERBS
+        if word[0].isalnum() and word not in STOPWORDS and word not in BESIDE_VERBS
     )
 
 
@@ -285,11 +288,13 @@ def say_one_thing(newer: str, older: str) -> bool:
     return (new.verb, new.following) == (old.verb, old.following)
 
 
-def shared_verb(newer: str, older: str) -> frozenset[str]:
-    """The stem of the verb that two statements of "I" or "we" share, which says little: "I play the
-    piano", "I play chess". Empty if there is none."""
+def shared_verb(newer: str, older: str, *, are_of_one_person: bool = False) -> frozenset[str]:
+    """The stem of the verb that two statements of "I" or "we" share, or of one other person, which
+    says little: "I play the piano", "I play chess". Empty if there is none."""
     new, old = clause_of(newer), clause_of(older)
-    if new is None or old is None or new.subject or old.subject or new.verb != old.verb:
+    if new is None or old is None or new.verb != old.verb:
+        return frozenset()
+    if (new.subject or old.subject) and not are_of_one_person:
         return frozenset()
     return frozenset({new.verb})
 
