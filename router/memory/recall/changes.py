@@ -56,7 +56,7 @@ _REPLACED: Final = re.compile(
 _WORD: Final = re.compile(r"[^\W_](?:[\w'./-]*\w)?")
 _USED_AS: Final = re.compile(rf"\bas (?:my|our){_NOUNS}", re.IGNORECASE)
 _CHANGED: Final = re.compile(
-    r"(?:[\w'.]+ ){0,4}?(?:moved|changed|switched|bought|renamed|replaced|raised|lowered|reduced)"
+    r"^(?:[\w'.]+ ){0,4}?(?:moved|changed|switched|bought|renamed|replaced|raised|lowered|reduced)"
     rf"(?! (?:to|from|in|into|on|at|up|down|off|away|out|back|over|by|with)\b){_NOUNS}",
     re.IGNORECASE,
 )
@@ -86,7 +86,6 @@ class Thing(NamedTuple):
     is_name: bool
 
 
-@lru_cache(_KEPT)
 def replaced_in(text: str) -> frozenset[Thing]:
     """What a text names as replaced: "from Jenkins", "instead of gas"."""
     return _things(_REPLACED, text)
@@ -98,6 +97,7 @@ def called_new(text: str) -> frozenset[str]:
     return frozenset(thing.head for thing in _things(_NEW, text))
 
 
+@lru_cache(_KEPT)
 def _things(pattern: re.Pattern[str], text: str) -> frozenset[Thing]:
     named = (next(filter(None, match.groups())).split() for match in pattern.finditer(text))
     words = ([word for word in some if word.lower() not in STOPWORDS] for some in named)
@@ -148,9 +148,8 @@ def changes_another(newer: str, older: str) -> bool:
             return True
     if not (new.subject or old.subject) and old.verb == "have" and new.preposition == "to":
         return True  # "I have a lactose intolerance", "I switched to oat milk"
-    changed = _CHANGED.match(newer)
-    if changed is not None and not replaced:
-        things = _things(_CHANGED, newer)
+    things = _things(_CHANGED, newer)
+    if things and not replaced:
         if not all(_is_named(thing.head, older) for thing in things):
             return True
         return new.verb in _MOVED and _PLACES.isdisjoint(tokens(older))
@@ -206,16 +205,20 @@ def _is_name(word: str) -> bool:
 def only_qualifying(text: str, other: str) -> set[str]:
     """The stems of words of a text that only say which kind of a thing is meant, where the other
     text does not name that thing: of "peanut butter" the peanut, unless the other names butter."""
-    clause, bag = clause_of(text), words_of(other).bag
+    bag = words_of(other).bag
+    return {word for thing, word in _qualified(text) if thing not in bag}
+
+
+@lru_cache(_KEPT)
+def _qualified(text: str) -> frozenset[tuple[str, str]]:
+    """The things of a text with the words that qualify them, without its verb."""
+    clause = clause_of(text)
     verb = None if clause is None else clause.verb
-    return {
-        word
+    return frozenset(
+        (thing, word)
         for thing, word in qualified_in(text)
-        if thing not in bag
-        and verb not in (thing, word)
-        and thing not in BESIDE_VERBS
-        and not thing[0].isdigit()
-    }
+        if verb not in (thing, word) and thing not in BESIDE_VERBS and not thing[0].isdigit()
+    )
 
 
 def gives_another_value_now(newer: str, older: str) -> bool:
@@ -248,7 +251,13 @@ def _parts(text: str) -> _Parts | None:
 def changes_supplier(newer: str, older: str) -> bool:
     """Whether ``newer`` says that somebody else supplies now what ``older`` says from whom it
     comes: "We switched our flour supplier to Bongu"."""
-    old, found = clause_of(older), _SUPPLIER.search(newer)
-    if old is None or found is None or _SUPPLIED.search(older) is None:
-        return False
-    return stem(found[1].lower()) in old.subject
+    supplied = _supplied_anew(newer)
+    old = clause_of(older) if supplied else None
+    return old is not None and supplied in old.subject and _SUPPLIED.search(older) is not None
+
+
+@lru_cache(_KEPT)
+def _supplied_anew(text: str) -> str:
+    """The stem of what a text says is supplied by somebody else now; empty if nothing is."""
+    found = _SUPPLIER.search(text)
+    return "" if found is None else stem(found[1].lower())
