@@ -12,7 +12,9 @@ butter" is no "peanut allergy", and that an oven was moved does not say how ofte
 * it is of a side of its subject of which the earlier one gives no value: a place, a name or an
   amount, as the new value is ("the team owns the ledger", "the team moved to the second floor");
 * its subject is something that the earlier one only speaks of ("we sell rye bread", "rye bread is
-  now sliced").
+  now sliced");
+* the earlier one denies something ("I can't eat gluten"), or says how somebody is or what they have
+  ("I am allergic to nuts"), and the later one says that they do or use something else.
 
 A word that only says which kind of a thing is meant counts for nothing if the other statement does
 not name that thing (``only_qualifying``).
@@ -32,7 +34,9 @@ from router.memory.recall.clauses import (
     Clause,
     clause_of,
     name_two_things,
+    without_reason,
 )
+from router.memory.recall.confidence import words_and_negation
 from router.memory.texts.related_words import related_to
 from router.memory.texts.words import qualified_in, words_of
 from router.text import STOPWORDS, stem, tokens, word_set
@@ -137,7 +141,10 @@ def changes_another(newer: str, older: str) -> bool:
     replaced = replaced_in(newer)
     if not _ADDS.isdisjoint(tokens(newer)):
         return True
-    if replaced and not any(_is_named(thing.head, older) for thing in replaced):
+    named = names_replaced(newer, older) or any(
+        thing.is_name and _is_named(thing.head, older) for thing in replaced
+    )  # "We moved from MySQL to Redis" is of "our database", whatever that was before
+    if replaced and not named:
         return True
     new, old = clause_of(newer), clause_of(older)
     if new is None or old is None or names_value_replaced(newer, older):
@@ -146,7 +153,10 @@ def changes_another(newer: str, older: str) -> bool:
         days, others = new.following & _DAYS, old.following & _DAYS
         if (days and others and days != others) or (not old.subject and old.verb == "be"):
             return True
-    if not (new.subject or old.subject) and old.verb == "have" and new.preposition == "to":
+    if words_and_negation(without_reason(older))[1] and new.verb != old.verb:
+        return True
+    is_state = old.verb in ("have", "be") and not old.preposition
+    if is_state and not (new.subject or old.subject) and new.preposition == "to":
         return True  # "I have a lactose intolerance", "I switched to oat milk"
     things = _things(_CHANGED, newer)
     if things and not replaced:
