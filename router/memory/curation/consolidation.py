@@ -88,7 +88,7 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
             ChangeKind.UPDATE,
             update.older,
             update.newer,
-            "The later one says what holds in its place.",
+            "The later one seems to say what holds in its place.",
         )
     for one, other in conflicts_among(items):
         pair = frozenset((one.id, other.id))

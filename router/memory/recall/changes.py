@@ -141,10 +141,9 @@ def changes_another(newer: str, older: str) -> bool:
     replaced = replaced_in(newer)
     if not _ADDS.isdisjoint(tokens(newer)):
         return True
-    named = names_replaced(newer, older) or any(
-        thing.is_name and _is_named(thing.head, older) for thing in replaced
-    )  # "We moved from MySQL to Redis" is of "our database", whatever that was before
-    if replaced and not named:
+    # "We moved from MySQL to Redis" is of "our database", whatever that was before.
+    is_of_kind = any(thing.is_name and _is_named(thing.head, older) for thing in replaced)
+    if replaced and not is_of_kind and not names_replaced(newer, older):
         return True
     new, old = clause_of(newer), clause_of(older)
     if new is None or old is None or names_value_replaced(newer, older):
@@ -164,11 +163,8 @@ def changes_another(newer: str, older: str) -> bool:
             return True
         return new.verb in _MOVED and _PLACES.isdisjoint(tokens(older))
     if new.subject and old.subject:
-        if name_two_things(newer, older):
-            return new.verb in _CHANGES
-        return (
-            new.verb in _CHANGES and not replaced and not _gives_such_value(newer, new, older, old)
-        )
+        is_of_it = bool(replaced) or _gives_such_value(newer, new, older, old)
+        return new.verb in _CHANGES and (name_two_things(newer, older) or not is_of_it)
     is_told_of = bool(new.subject) and not old.subject
     return is_told_of and new.verb not in ("be", "have") and not _is_named(new.verb, older)
 

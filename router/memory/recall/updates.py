@@ -298,7 +298,7 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
     if lets_go is not None:
         return lets_go
     if changes_supplier(_compared(newer), _compared(older)):
-        return True
+        return _PLANS.isdisjoint(new.bag)
     is_renewed = _renews(newer, older)
     if _are_two_matters(_compared(newer), _compared(older), is_renewed=is_renewed):
         return False
