@@ -75,6 +75,11 @@ _CHANGES: Final = frozenset(
 )
 _MOVED: Final = frozenset(map(stem, word_set("moved relocated")))
 _PLACES: Final = word_set("in on at under behind beside")
+_SAYS_MORE: Final = re.compile(
+    r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)[.:;,!] +"
+    r"(?:\w+ )?(?:I|we|it|is|are|am|has|have|now|\w+s)\b"
+)
+"""Where a further clause begins, by its first word or its verb."""
 _ADDS: Final = word_set("too also another additionally")
 _DAYS: Final = frozenset(map(stem, WEEKDAYS))
 _SUPPLIER: Final = re.compile(
@@ -152,6 +157,8 @@ def changes_another(newer: str, older: str) -> bool:
         days, others = new.following & _DAYS, old.following & _DAYS
         if (days and others and days != others) or (not old.subject and old.verb == "be"):
             return True
+    if _SAYS_MORE.search(newer):
+        return False  # "I changed jobs, I am now a nurse": any of its clauses may be of it
     if words_and_negation(without_reason(older))[1] and new.verb != old.verb:
         return True
     is_state = old.verb in ("have", "be") and not old.preposition
@@ -217,13 +224,15 @@ def only_qualifying(text: str, other: str) -> set[str]:
 
 @lru_cache(_KEPT)
 def _qualified(text: str) -> frozenset[tuple[str, str]]:
-    """The things of a text with the words that qualify them, without its verb."""
+    """The things of a text with the words that qualify them, without its verb. In front of a name
+    stands what that is: "team Heron"."""
     clause = clause_of(text)
     verb = None if clause is None else clause.verb
+    names = {_stem(word) for word in _WORD.findall(text)[1:] if _is_name(word)}
     return frozenset(
         (thing, word)
         for thing, word in qualified_in(text)
-        if verb not in (thing, word) and thing not in BESIDE_VERBS and not thing[0].isdigit()
+        if verb not in (thing, word) and thing not in BESIDE_VERBS | names
     )
 
 

@@ -223,6 +223,11 @@ def test_other_matters_replace_nothing(before: str, after: str) -> None:
         ("Anna is my sister.", "I broke up with Anna.", False),
         ("I am married to Paul.", "Paul and I got divorced.", True),
         ("I work at Equinor", "I left Equinor", True),
+        (
+            "I am the tech lead of team Heron.",
+            "I changed jobs inside the company: I am now an engineering manager of three teams.",
+            True,
+        ),
         ("I work as a geologist for Equinor", "I resigned from Equinor last May", True),
         ("I am a member of the Alpine Club", "I left the Alpine Club", True),
         ("Ada works at Bosch.", "Ada left her job at Bosch.", True),
