@@ -187,9 +187,23 @@ def show_status() -> Work:
 
 
 def _show_items(items: Iterable[MemoryItem]) -> None:
-    rows = [(item.id, item.layer, item.created.date(), item.content[:MAX_SHOWN]) for item in items]
-    if rows:
-        output.print_rows("id", "layer", "date", "content", rows=rows)
+    from router.memory.stores.replacements import SUPERSEDED_BY
+
+    rows = [
+        (
+            item.id,
+            item.layer,
+            item.created.date(),
+            item.attributes.get(SUPERSEDED_BY, ""),
+            item.content[:MAX_SHOWN],
+        )
+        for item in items
+    ]
+    if any(row[3] for row in rows):
+        output.print_rows("id", "layer", "date", "replaced by", "content", rows=rows)
+    elif rows:
+        short = [(*row[:3], row[4]) for row in rows]
+        output.print_rows("id", "layer", "date", "content", rows=short)
     else:
         hidden = "what was saved with a project or a session is seen with --project or --session"
         typer.echo(f"nothing is stored that this scope sees; {hidden}", err=True)
@@ -215,10 +229,15 @@ def list_memories(
     return lambda memory, scope: memory.list(scope=scope, layers=layer, limit=limit, after=after)
 
 
-@memory_command(_show_items)
-def show_profile() -> Work:
-    """Show what is known of a user and holds now."""
-    return lambda memory, scope: memory.profile(scope=scope)
+@memory_command(_show_page)
+def show_profile(
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=1000, help="Memories at most.")
+    ] = 1000,
+    after: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+) -> Work:
+    """Show what is known of a user and is not marked as replaced."""
+    return lambda memory, scope: memory.profile(scope=scope, limit=limit, after=after)
 
 
 def _print_content(text: str) -> None:

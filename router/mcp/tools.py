@@ -172,7 +172,8 @@ def _memory_tools(service: MemoryService) -> tuple[Tool, ...]:
         Tool(
             "user_profile",
             "What is known of the user",
-            "Gives all that the layer `user` knows of one user and that holds now, newest first. "
+            "Gives what the layer `user` knows of one user and that is not marked as replaced, "
+            "newest first, a page at a time. "
             "Call it when a conversation begins, so that answers suit who asks.",
             service.profile,
         ),

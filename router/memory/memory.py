@@ -339,7 +339,8 @@ class Memory(OpenedInBlock):
         Args:
             content: 1 to 100,000 characters.
             name: of the file, or the item's id; None makes one from the content, so that the same
-                text is one item of a layer and scope however often it is saved.
+                text is one item of a layer and scope however often it is saved. What a later call
+                with the same text does not name stays as it is.
             tags: free labels.
             layer: one of the built-in layers.
             scope: to whom it belongs; this and all that follow are for layers only.
@@ -408,7 +409,17 @@ class Memory(OpenedInBlock):
                 scope=Scope.parse(scope),
                 **values,
             )
-            saved, older = await in_thread(lambda: parts.records.save(item, supersede=supersede))
+            given = {
+                "created": created is not None,
+                "type": type != "note",
+                "tags": bool(tags),
+                "usefulness": usefulness != 0.5,
+                "provenance": bool(provenance),
+            }
+            unnamed = [field for field, is_given in given.items() if not is_given]
+            saved, older = await in_thread(
+                lambda: parts.records.save(item, supersede=supersede, unnamed=unnamed)
+            )
             return SaveReport(
                 saved.id,
                 ServiceFate.OFF,
@@ -455,13 +466,20 @@ class Memory(OpenedInBlock):
         return edited.in_zone(zone)
 
     async def profile(
-        self, *, scope: Scope | Mapping[str, object], limit: int = 100
-    ) -> tuple[MemoryItem, ...]:
-        """What is known of a user and holds now, newest first; see ``Records.profile``."""
+        self,
+        *,
+        scope: Scope | Mapping[str, object],
+        limit: int = 1_000,
+        after: str | None = None,
+    ) -> Page:
+        """What is known of a user and is not marked as replaced, newest first: a page of 1 to
+        1,000, as ``list`` gives them; see ``Records.profile``."""
         parsed_scope, zone = Scope.parse(scope), self._zone(None)
         async with self._reading() as parts:
-            known = await in_thread(lambda: parts.records.profile(parsed_scope, limit=limit))
-        return tuple(item.in_zone(zone) for item in known)
+            page = await in_thread(
+                lambda: parts.records.profile(parsed_scope, limit=limit, after=after)
+            )
+        return replace(page, items=tuple(item.in_zone(zone) for item in page.items))
 
     async def export(self, *, owner: Scope | Mapping[str, object] | None = None) -> tuple[str, ...]:
         """All items of an owner, each as a line of JSON; None exports everybody's.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -22,8 +22,15 @@ from router.errors import InvalidRequest, UnknownMemory
 from router.memory.contexts.documents import LAYER as DOCUMENTS
 from router.memory.contexts.usage_patterns import QueryPatternTracker
 from router.memory.layers import WRITABLE
-from router.memory.model import MAX_QUERY_CHARACTERS, AttributeValue, MemoryItem, Scope, moment_of
-from router.memory.recall.updates import LASTING_LAYERS, replaced_by, updates_among
+from router.memory.model import (
+    EVENT_LAYER,
+    MAX_QUERY_CHARACTERS,
+    AttributeValue,
+    MemoryItem,
+    Scope,
+    moment_of,
+)
+from router.memory.recall.updates import LASTING_LAYERS, replaced_by, replaces
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.stores.rows import checked, is_day, read_names
@@ -39,6 +46,7 @@ EXPIRES_AT: Final = "expires_at"
 """Attribute: when an item is removed, in ISO 8601."""
 _COMPARED: Final = 20
 """Stored items that a new one may replace and is compared with, at most."""
+_EVENTS: Final = frozenset({EVENT_LAYER, "session"})
 _IMPORT_BATCH: Final = 500
 _ATTEMPTS: Final = 10
 _STORED: Final = (*WRITABLE, DOCUMENTS)
@@ -121,33 +129,74 @@ class Records:
         self._clock = clock
 
     def save(
-        self, item: MemoryItem, *, supersede: Sequence[str | MemoryItem]
+        self,
+        item: MemoryItem,
+        *,
+        supersede: Sequence[str | MemoryItem],
+        unnamed: Collection[str] | None = None,
     ) -> tuple[MemoryItem, tuple[MemoryItem, ...]]:
         """Store an item, and mark the items that it replaces as superseded. Returns the item, and
         others that it may replace. Without an ``expires_at`` of its own the item gets one from the
-        time to live of its layer."""
+        time to live of its layer.
+
+        ``unnamed`` are the fields that the caller has not named: if the same text is stored under
+        this id already, they stay as they are, and so do attributes that are not named. A caller
+        that gives None names everything."""
         item = replace(item, attributes=self._read(item.attributes))
+        expires_at = item.attributes.get(EXPIRES_AT)
+        if isinstance(expires_at, str):
+            end = moment_of(f"attributes.{EXPIRES_AT}", expires_at, UTC)
+            if end.timestamp() <= self._clock():
+                raise InvalidRequest(f"attributes.{EXPIRES_AT}: {expires_at} is past")
         days = self._ttl_days.get(item.layer)
         if days is not None and EXPIRES_AT not in item.attributes:
             expires = datetime.fromtimestamp(self._clock(), UTC) + timedelta(days=days)
             attributes = {**item.attributes, EXPIRES_AT: expires.isoformat()}
             item = replace(item, attributes=attributes)
         layers = {old.id: old.layer for old in supersede if isinstance(old, MemoryItem)}
-        stored = self._replace(names_in("supersede", _ids(supersede)), lambda: item, layers)
+        stored = self._replace(
+            names_in("supersede", _ids(supersede)), lambda: item, layers, unnamed
+        )
         if item.layer not in LASTING_LAYERS:
             return stored, ()
+        return stored, tuple(
+            old
+            for old in replaced_by(stored, self._near(item))
+            # To mark what a wider scope sees would hide it from others, who do not see the new one.
+            if old.scope == item.scope and SUPERSEDED_BY not in old.attributes
+        )
+
+    def _near(self, item: MemoryItem) -> list[MemoryItem]:
+        """The items of lasting knowledge that are nearest to an item, those of its layer first."""
         text = item.content[:MAX_QUERY_CHARACTERS]
-        near = [
+        return [
             old
             for layer in sorted(LASTING_LAYERS, key=lambda layer: layer != item.layer)
             for old in self._store.search(layer, text, scope=item.scope, k=_COMPARED)
         ]
-        return stored, tuple(
-            old
-            for old in replaced_by(stored, near)
-            # To mark what a wider scope sees would hide it from others, who do not see the new one.
-            if old.scope == item.scope and SUPERSEDED_BY not in old.attributes
+
+    def _saved_again(
+        self, item: MemoryItem, before: MemoryItem, unnamed: Collection[str]
+    ) -> MemoryItem:
+        """An item whose text is stored already, with what its caller has not named as it was. Its
+        date is the new one if something else held in between, which it replaces again, and if it
+        is an event, which has happened again."""
+        attributes = {
+            name: value
+            for name, value in before.attributes.items()
+            if name not in (QUESTIONS, SUPERSEDED_BY, SUPERSEDED_AT)  # ``_replace`` sees to these
+        }
+        is_said_anew = (
+            item.layer in _EVENTS
+            or SUPERSEDED_BY in before.attributes
+            or any(replaces(other, before) for other in self._near(before))
         )
+        kept = {
+            name: getattr(before, name)
+            for name in unnamed
+            if not (name == "created" and is_said_anew)
+        }
+        return replace(item, **kept, attributes={**attributes, **item.attributes})
 
     def mark(self, layer: str, older: Sequence[str], by: str, scope: Scope) -> None:
         """Mark stored items as superseded by another one, which is in this layer and scope."""
@@ -158,17 +207,21 @@ class Records:
         older: Sequence[str],
         get_newer: Callable[[], MemoryItem],
         layers: Mapping[str, str] = MappingProxyType({}),
+        unnamed: Collection[str] | None = None,
     ) -> MemoryItem:
         """Store an item and mark those that it replaces; returns it as it is stored. It inherits
         the questions of the items that it replaces, and of one with its own id. ``layers`` are
-        those of the replaced items, as far as they are known."""
+        those of the replaced items, as far as they are known; ``unnamed`` is as in ``save``."""
 
         def marked() -> tuple[list[MemoryItem], list[MemoryItem]]:
             newer = get_newer()
-            marks = {SUPERSEDED_BY: newer.id, SUPERSEDED_AT: newer.created.isoformat()}
             found = [self._replaced(name, newer, layers.get(name)) for name in older]
-            with suppress(UnknownMemory):  # the same text saved again keeps its questions
-                found.append(self._store.get_stored(newer.layer, newer.id, newer.scope))
+            with suppress(UnknownMemory):
+                before = self._store.get_stored(newer.layer, newer.id, newer.scope)
+                found.append(before)  # the same text saved again keeps its questions
+                if unnamed is not None and before.content == newer.content:
+                    newer = self._saved_again(newer, before, unnamed)
+            marks = {SUPERSEDED_BY: newer.id, SUPERSEDED_AT: newer.created.isoformat()}
             replaced = [
                 replace(old, attributes={**old.attributes, **marks})
                 for old in found
@@ -186,6 +239,13 @@ class Records:
         for each in layers:
             with suppress(UnknownMemory):
                 return self._store.get_stored(each, name, newer.scope)
+        for each in layers:
+            with suppress(UnknownMemory):
+                self._store.get(each, name, newer.scope)
+                raise InvalidRequest(
+                    f"supersede: {name!r} belongs to a wider scope; only what has the scope of "
+                    "the new memory can be marked as replaced"
+                )
         raise UnknownMemory(name)
 
     def _save_over(
@@ -257,20 +317,21 @@ class Records:
                 read[name] = moment_of(f"attributes.{name}", value, self._time_zone).isoformat()
         return read
 
-    def profile(self, scope: Scope, *, limit: int) -> tuple[MemoryItem, ...]:
-        """What is known of the user in the scope and has not been replaced, newest first. Raises
-        InvalidRequest without a user."""
+    def profile(self, scope: Scope, *, limit: int, after: str | None) -> Page:
+        """A page of what is known of the user in the scope and is not marked as replaced, newest
+        first: of at most ``limit`` stored items, 1 to 1,000. What may be replaced, but is not
+        marked, is in it, because a guess must not hide an allergy. Raises InvalidRequest without a
+        user."""
         if scope.user is None:
             raise InvalidRequest(
                 "profile: name a user; commands and MCP take it from the setting memory.user"
             )
-        items = [
-            item
-            for item in self.page(scope, layers=["user"], limit=MAX_PAGE, after=None).items
-            if SUPERSEDED_BY not in item.attributes
-        ]
-        replaced = {update.older.id for update in updates_among(items)}
-        return tuple(item for item in items if item.id not in replaced)[:limit]
+        while True:
+            page = self.page(scope, layers=["user"], limit=limit, after=after)
+            valid = tuple(item for item in page.items if SUPERSEDED_BY not in item.attributes)
+            if valid or page.next is None:
+                return Page(valid, page.next)
+            after = page.next
 
     def export(self, owner: Scope) -> Iterator[str]:
         """Every item of an owner as one line of JSON, newest first. Proposals are left out, because

@@ -74,6 +74,11 @@ class SearchArguments(ScopedArguments):
     limit: int = Field(10, ge=1, le=MAX_K, description="Memories to return at most.")
 
 
+class ProfileArguments(ScopedArguments):
+    limit: int = Field(100, ge=1, le=1000, description="Memories to return at most.")
+    after: str | None = Field(None, description="The `next` of the page before.")
+
+
 class ListArguments(ScopedArguments):
     layers: list[str] | None = Field(None, description="Of these layers alone.")
     limit: int = Field(20, ge=1, le=1000, description="Memories to return at most.")
@@ -397,12 +402,12 @@ class MemoryService:
             hint = _empty(f"{layers} nothing that this scope sees.", arguments)
         return Stock.model_validate({"items": page.items, "next": page.next, "hint": hint})
 
-    async def profile(self, arguments: ScopedArguments) -> Stock:
-        """What is known of the user and holds now, newest first."""
-        known = await self._observed(self._memory.profile(scope=self._scope(arguments)))
+    async def profile(self, arguments: ProfileArguments) -> Stock:
+        """What is known of the user and is not marked as replaced, newest first."""
+        page = await self._observed(self._memory.profile(**self._keywords(arguments)))
         missing = "The layer `user` holds nothing of this user that is valid now."
-        hint = "" if known else _empty(missing, arguments)
-        return Stock.model_validate({"items": known, "next": None, "hint": hint})
+        hint = "" if page.items or arguments.after is not None else _empty(missing, arguments)
+        return Stock.model_validate({"items": page.items, "next": page.next, "hint": hint})
 
     async def get(self, arguments: NamedArguments) -> StoredInFull:
         """One memory by its name."""

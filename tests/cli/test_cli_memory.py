@@ -266,3 +266,20 @@ def test_pages_are_listed_newest_first_and_go_on(memory: Run) -> None:
     shown = memory("list", "--limit", "2", "--layer", "episodic")
     assert "2026-01-03" in shown.stdout
     assert "--after" in shown.stderr
+
+
+def test_a_list_marks_what_was_replaced(memory: Run) -> None:
+    save(memory, "old", "I live in Graz.", "user", "--created", "2026-01-01")
+    assert "replaced by" not in memory("list").stdout
+    save(memory, "new", "I live in Linz now.", "user", "--supersede", "old")
+    rows = [line.split() for line in memory("list").stdout.splitlines()]
+    assert [row[3] for row in rows if row[:1] == ["old"]] == ["new"]
+
+
+def test_a_profile_is_what_holds_now(memory: Run) -> None:
+    save(memory, "diet", "I am allergic to peanuts.", "user", "--created", "2026-01-01")
+    save(memory, "old", "I live in Graz.", "user", "--created", "2026-01-01")
+    new = ("--supersede", "old", "--created", "2026-03-01")
+    save(memory, "new", "I live in Linz now.", "user", *new)
+    assert {*ids(parsed(memory("profile", "--json")))} == {"diet", "new"}
+    assert "--after" in memory("profile", "--limit", "1").stderr

@@ -293,6 +293,13 @@ async def test_a_profile_is_what_is_known_of_one_user_and_holds_now(client: Peer
     await call(client, "save_memory", content="I live in Rome.", user="bob", layer="user")
     known = await call(client, "user_profile", user="ada")
     assert [item["content"] for item in known["items"]] == ["I live in Dresden."]
+    await call(client, "save_memory", content="I sing.", **ada)
+    first = await call(client, "user_profile", user="ada", limit=1)
+    rest = await call(client, "user_profile", user="ada", limit=1, after=first["next"])
+    assert [one["items"][0]["content"] for one in (first, rest)] == [
+        "I sing.",
+        "I live in Dresden.",
+    ]
 
 
 async def test_what_is_true_of_a_user_or_a_project_is_not_saved_for_both(

@@ -541,7 +541,7 @@ async def test_an_item_tells_the_day_of_the_time_zone_that_is_set_wherever_it_is
             saved.item,
             await memory.get(saved.name, layer="user", scope=ADA),
             await memory.edit(saved.name, layer="user", scope=ADA, tags=["taste"]),
-            *await memory.profile(scope=ADA),
+            *(await memory.profile(scope=ADA)).items,
         ]
         assert [str(item.created.date()) for item in given if item] == ["2026-02-26"] * 4
 

@@ -369,10 +369,12 @@ async def test_a_profile_is_what_is_known_of_a_user_and_holds_now(memory: Memory
     early = NOW - timedelta(days=90)
     mine = {"user": "ada"}
     await memory.save("I live in Leipzig", layer="user", scope=mine, created=early)
-    await memory.save("I moved to Copenhagen", layer="user", scope=mine)
+    moved = "I moved to Copenhagen"
+    offered = await memory.save(moved, layer="user", scope=mine)
+    await memory.save(moved, layer="user", scope=mine, supersede=offered.supersedes)
     await memory.save("I am allergic to peanuts", layer="user", scope=mine, created=early)
     profile = await memory.profile(scope=ADA)
-    assert [item.content for item in profile] == [
+    assert [item.content for item in profile.items] == [
         "I moved to Copenhagen",
         "I am allergic to peanuts",
     ]
@@ -554,3 +556,137 @@ async def test_changes_that_meet_are_both_kept(tmp_path: Path, edited: str) -> N
     tracker.close()
     assert (changed.content, changed.tags) == (text, ("auth",))
     assert marked.attributes["superseded_by"] == "b"
+
+
+async def test_a_profile_leaves_out_only_what_is_marked_as_replaced(memory: Memory) -> None:
+    """Of an allergy a later sentence with one of its words made the profile say nothing."""
+    early = NOW - timedelta(days=90)
+    texts = {"nuts": "I have a peanut allergy.", "home": "I live in Leipzig."}
+    for name, text in texts.items():
+        await memory.save(text, layer="user", name=name, scope=ADA, created=early)
+    await memory.save("I bought a new peanut butter.", layer="user", name="butter", scope=ADA)
+    moved = await memory.save("I moved to Oslo.", layer="user", name="moved", scope=ADA)
+    assert [item.id for item in moved.supersedes] == ["home"]
+    known = (await memory.profile(scope=ADA)).items
+    assert {item.id for item in known} == {"nuts", "home", "butter", "moved"}
+    await memory.save(
+        "I moved to Oslo.", layer="user", name="moved", scope=ADA, supersede=moved.supersedes
+    )
+    known = (await memory.profile(scope=ADA)).items
+    assert {item.id for item in known} == {"nuts", "butter", "moved"}
+
+
+async def test_a_profile_is_whole_and_says_where_it_goes_on(memory: Memory) -> None:
+    """It ended after a hundred items without a word, and the oldest allergy was not in it."""
+    wasps: dict[str, Any] = {
+        "layer": "user",
+        "name": "wasps",
+        "scope": ADA,
+        "created": NOW - timedelta(days=900),
+    }
+    await memory.save("I am allergic to wasps.", **wasps)
+    for number in range(120):
+        await memory.save(f"I own record {number}.", layer="user", scope=ADA)
+    whole = await memory.profile(scope=ADA)
+    assert (len(whole.items), whole.items[-1].id, whole.next) == (121, "wasps", None)
+    first = await memory.profile(scope=ADA, limit=100)
+    rest = await memory.profile(scope=ADA, limit=100, after=first.next)
+    assert (*first.items, *rest.items) == whole.items
+
+
+async def test_a_page_of_a_profile_is_not_empty_while_others_follow(memory: Memory) -> None:
+    await memory.save("I live in Leipzig.", layer="user", name="old", scope=ADA)
+    later: dict[str, Any] = {"layer": "user", "scope": ADA, "created": NOW - timedelta(days=9)}
+    await memory.save("I live in Oslo.", name="new", supersede=["old"], **later)
+    page = await memory.profile(scope=ADA, limit=1)
+    assert [item.id for item in page.items] == ["new"]
+
+
+async def test_what_is_not_named_stays_if_the_same_text_is_saved_again(memory: Memory) -> None:
+    """To mark what a memory replaces, one is asked to save it again, which lost its date."""
+    early: dict[str, Any] = {"layer": "project", "scope": ADA, "created": NOW - timedelta(days=60)}
+    await memory.save("We bake with spelt.", name="s1", **early)
+    text = "We moved from spelt to rye."
+    values: dict[str, Any] = {"tags": ["flour"], "type": "decision", "attributes": {"by": "Jonas"}}
+    first = await memory.save(text, **early, **values)
+    again = await memory.save(text, layer="project", scope=ADA, supersede=first.supersedes)
+    assert again.item == first.item
+    changed = await memory.save(text, layer="project", scope=ADA, attributes={"for": "the shop"})
+    assert changed.item
+    assert dict(changed.item.attributes) == {"by": "Jonas", "for": "the shop"}
+
+
+async def test_a_task_that_is_saved_again_stays_done(memory: Memory) -> None:
+    task: dict[str, Any] = {"layer": "prospective", "scope": ADA}
+    done = {"status": "done", "due": "2026-03-05"}
+    await memory.save("Pay the rent.", **task, attributes=done)
+    again = await memory.save("Pay the rent.", **task)
+    assert again.item
+    assert dict(again.item.attributes) == done
+
+
+async def test_another_text_under_a_name_takes_nothing_over(memory: Memory) -> None:
+    named: dict[str, Any] = {"layer": "project", "scope": ADA, "name": "flour"}
+    await memory.save("We bake with spelt.", **named, tags=["flour"])
+    other = await memory.save("We bake with rye.", **named)
+    assert other.item
+    assert (other.item.tags, other.item.created) == ((), NOW)
+
+
+@pytest.mark.parametrize("is_marked", [True, False])
+async def test_what_is_said_anew_after_something_else_held_is_the_newest(
+    memory: Memory, *, is_marked: bool
+) -> None:
+    """Who has moved back says so with the words of before."""
+    for days, text in ((60, "I live in Leipzig."), (30, "I moved to Hamburg.")):
+        created = NOW - timedelta(days=days)
+        saved = await memory.save(text, layer="user", scope=ADA, created=created)
+    if is_marked:
+        await memory.save(text, layer="user", scope=ADA, supersede=saved.supersedes)
+    back = await memory.save("I live in Leipzig.", layer="user", scope=ADA)
+    assert back.item
+    assert (back.item.created, dict(back.item.attributes)) == (NOW, {})
+    found = (await memory.recall("Where do I live?", ADA)).items
+    assert found[0].item.content == "I live in Leipzig."
+
+
+async def test_what_happens_again_happens_now(memory: Memory) -> None:
+    run: dict[str, Any] = {"layer": "episodic", "scope": ADA}
+    await memory.save("I went for a run.", **run, created=NOW - timedelta(days=9))
+    again = await memory.save("I went for a run.", **run)
+    assert again.item
+    assert again.item.created == NOW
+
+
+async def test_what_would_expire_at_once_is_not_saved(memory: Memory) -> None:
+    """It was reported as saved, and nothing was stored."""
+    gone: dict[str, Any] = {"expires_at": (NOW - timedelta(days=1)).isoformat()}
+    with pytest.raises(InvalidRequest, match="is past"):
+        await memory.save("Milk voucher", layer="semantic", scope=ADA, attributes=gone)
+
+
+async def test_what_a_wider_scope_holds_cannot_be_named_as_replaced(memory: Memory) -> None:
+    """It was said that there is no memory of that name, though it can be read."""
+    shop = {"project": "shop"}
+    await memory.save("Our bank is GLS.", layer="project", name="bank", scope=shop)
+    with pytest.raises(InvalidRequest, match="'bank' belongs to a wider scope"):
+        await memory.save("My bank is ING.", layer="project", scope=ADA, supersede=["bank"])
+
+
+async def test_a_change_of_another_thing_is_no_answer_to_the_question(memory: Memory) -> None:
+    """It came first, with the relevance of the answer, because it shares a word with that."""
+    early: dict[str, Any] = {"layer": "project", "scope": ADA, "created": NOW - timedelta(days=90)}
+    await memory.save("The oven must be cleaned every evening.", name="clean", **early)
+    moved = await memory.save("The oven was moved to the back room.", layer="project", scope=ADA)
+    assert moved.supersedes == ()
+    found = (await memory.recall("How often must the oven be cleaned?", ADA)).items
+    assert found[0].item.id == "clean"
+
+
+async def test_who_has_parted_is_told_so(memory: Memory) -> None:
+    """The break-up was not shown, because it does not name what Mats was."""
+    mats: dict[str, Any] = {"layer": "user", "scope": ADA, "created": NOW - timedelta(days=90)}
+    await memory.save("Mats is my boyfriend.", **mats)
+    await memory.save("I broke up with Mats.", layer="user", scope=ADA)
+    found = (await memory.recall("Who is my boyfriend?", ADA)).items
+    assert found[0].item.content == "I broke up with Mats."

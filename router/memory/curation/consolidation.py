@@ -84,18 +84,18 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
             ChangeKind.UPDATE,
             update.older,
             update.newer,
-            "The later one says what holds in its place.",
+            "The later one seems to say what holds in its place.",
         )
     for one, other in conflicts_among(items):
         pair = frozenset((one.id, other.id))
         if pair not in decided:
             decided.add(pair)
             older, newer = sorted((one, other), key=lambda item: item.created)
+            kept = "the later is kept"
+            if older.created == newer.created:
+                kept = "they are of one date; the second is kept"
             yield _replacing(
-                ChangeKind.CONTRADICTION,
-                older,
-                newer,
-                "They contradict each other; the later is kept.",
+                ChangeKind.CONTRADICTION, older, newer, f"They contradict each other; {kept}."
             )
     with_terms = [(item, terms_of(item.content)) for item in items]
     short = [each for each in with_terms if MIN_WORDS <= len(each[1]) <= MAX_WORDS]

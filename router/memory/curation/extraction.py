@@ -4,9 +4,9 @@ them.
 Unchecked extraction would spoil the memories, because models invent things, and a conversation may
 contain texts of strangers. So each proposal needs a quote that stands in the conversation word for
 word; it must not contain a number that is not in the quote; it must share words with the quote, and
-each of its clauses with what was said up to there; and a question that nobody affirmed proves
-nothing. What is stored already, or waits already, is not proposed again. Extraction never runs by
-itself.
+each of its clauses with what was said up to there; it must not say the opposite of its quote; and a
+question that nobody affirmed proves nothing. What is stored already, or waits already, is not
+proposed again. Extraction never runs by itself.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from router.memory.curation.consolidation import (
 )
 from router.memory.curation.proposals import ChangeKind, Proposal
 from router.memory.model import MemoryItem, Scope
+from router.memory.recall.confidence import words_and_negation
 from router.memory.recall.updates import replaces
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
@@ -42,7 +43,7 @@ from router.memory.texts.related_words import related_to
 from router.memory.texts.words import content_words
 from router.plain_json import first_fault
 from router.request import Turn, check_text
-from router.text import STOPWORDS, stem, word_set
+from router.text import STOPWORDS, stem, tokens, word_set
 
 LAYERS: Final = ("user", "project", "semantic", "procedural", "prospective", "episodic")
 """Layers that memories are extracted to."""
@@ -74,6 +75,9 @@ _AFFIRMED: Final = re.compile(
     r"|that's right|of course|please do|sounds good|let's do that)\b",
     re.IGNORECASE,
 )
+_SAID: Final = 0.75
+"""The share of the words of a memory's clause that a clause of its quote must have for that one to
+say or to deny the same."""
 _SPEAKERS: Final = frozenset(map(stem, word_set("user assistant")))
 """Stems of words for those who speak, who seldom name themselves."""
 _COMPARED: Final = 10
@@ -204,7 +208,8 @@ async def extract(
                 refused.append(f"known already: {made.content}")
                 continue
             item = MemoryItem(made.id, made.layer, made.content, now, scope=made.scope)
-            older = [old for old in near if replaces(item, old)]
+            # To mark what a wider scope sees would hide it from others, as in ``Records.save``.
+            older = [old for old in near if old.scope == item.scope and replaces(item, old)]
             if older:
                 told = "; ".join(old.content for old in older)
                 reason = f"{made.reason} It would replace: {told}"
@@ -251,8 +256,14 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
     if invented := _unsupported_clause(content, said):
         raise ValueError(f"nobody says {invented!r}: {content}")
     answer = turns.get(entry.turn + 1)
-    if _only_asks(quote, turn) and not (answer and _AFFIRMED.match(answer.text)):
+    asks = _only_asks(quote, turn)
+    if asks and not (answer and _AFFIRMED.match(answer.text)):
         raise ValueError(f"its quote only asks: {content}")
+    clause = _said_before(quote, turn) + " ".join(quote.split())
+    if _denies(content, clause):
+        raise ValueError(f"it denies what its quote says: {content}")
+    if not asks and _swaps_words(content, clause):  # a question has another order
+        raise ValueError(f"it has the words of its quote in another order: {content}")
     owner = Scope(scope.user, scope.project)
     if needed is not None:  # what is true of a user or of a project is true of them everywhere
         owner = Scope(**{needed: getattr(scope, needed)})
@@ -287,6 +298,34 @@ def _unsupported_clause(content: str, said: set[str]) -> str:
     return ""
 
 
+def _said_before(quote: str, turn: Turn) -> str:
+    """What stands before a quote in its clause, so that a quote cannot leave a "not" out."""
+    text = " ".join(turn.text.split())
+    return _BEFORE_CLAUSE.split(text[: text.index(" ".join(quote.split()))])[-1]
+
+
+def _denies(content: str, quote: str) -> bool:
+    """Whether a clause of a memory says the opposite of what its quote says: the clause of the
+    quote with most of its words is negated, and it is not, or the other way round."""
+    said = [words_and_negation(clause) for clause in _CLAUSE_BORDER.split(quote)]
+    for clause in _CLAUSE_BORDER.split(content):
+        words, is_negated = words_and_negation(clause)
+        words -= _SPEAKERS
+        shared = [len(words & others) for others, _ in said]
+        most = max(shared)
+        alike = [one[1] for one, common in zip(said, shared, strict=True) if common == most]
+        if words and most >= _SAID * len(words) and is_negated not in alike:
+            return True
+    return False
+
+
+def _swaps_words(content: str, quote: str) -> bool:
+    """Whether a memory has all words of its quote and no other, but says something else with them:
+    "Tom lent Anna 300 euros" for "Anna lent Tom 300 euros"."""
+    ours, theirs = (sorted(tokens(text)) for text in (content, quote))
+    return ours == theirs and not are_copies(content, quote)
+
+
 def _only_asks(quote: str, turn: Turn) -> bool:
     """Whether a quote is a question, or a part of one. Of a user the clause that it begins in must
     begin as a question: "I live in Oslo, where can I ski?" tells where somebody lives. Of others
@@ -296,7 +335,7 @@ def _only_asks(quote: str, turn: Turn) -> bool:
     rest = _SENTENCE_END.search(text, start + len(quote.rstrip("?.! ")))
     if rest is None or rest[0] != "?":
         return False
-    clause = _BEFORE_CLAUSE.split(text[:start])[-1] + quote
+    clause = _said_before(quote, turn) + quote
     return turn.role != "user" or _QUESTION.match(clause) is not None
 
 

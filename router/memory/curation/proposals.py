@@ -204,9 +204,9 @@ class Proposals:
 
 
 def _with_all_of(item: MemoryItem, merged: Sequence[MemoryItem]) -> MemoryItem:
-    """A new memory with the tags, provenance, usefulness and attributes of the memories that it is
-    merged from. If an attribute differs, the later memory wins. It expires only if all of them
-    do."""
+    """A new memory with the date of the latest of the memories that it is merged from, and with the
+    tags, provenance, usefulness and attributes of all. If an attribute differs, the later memory
+    wins. It expires only if all of them do."""
     merged = sorted(merged, key=lambda old: old.created)
     attributes: dict[str, AttributeValue] = {}
     for old in merged:
@@ -220,6 +220,7 @@ def _with_all_of(item: MemoryItem, merged: Sequence[MemoryItem]) -> MemoryItem:
         attributes.pop(name, None)  # ``Records.save`` takes the questions over
     return replace(
         item,
+        created=merged[-1].created,
         tags=_different(*(old.tags for old in merged))[:MAX_TAGS],
         provenance=_different(*(old.provenance for old in merged)),
         usefulness=max(old.usefulness for old in merged),

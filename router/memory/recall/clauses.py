@@ -33,6 +33,7 @@ _KEPT: Final = 4_096
 _CHARACTERS: Final = 200
 _MAX_SUBJECT_WORDS: Final = 8
 _WORD: Final = re.compile(r"[^\W_](?:[\w'./@-]*\w)?|[:;,.!?=]")
+_TITLE: Final = re.compile(r"\b(Mr|Mrs|Ms|Dr|Prof|St)\.(?= )")
 _DAYS: Final = frozenset(map(stem, {*WEEKDAYS, *MONTHS} - {"may"}))
 """Days and months; "may" is mostly another word."""
 MEASURES: Final = _DAYS | frozenset(
@@ -63,7 +64,7 @@ _AUXILIARIES: Final = word_set(
     "will would can could may might must should shall do does did don't doesn't didn't can't won't "
     "isn't aren't wasn't weren't cannot"
 )
-_BESIDE_VERBS: Final = word_set(
+BESIDE_VERBS: Final = word_set(
     "not never no longer now still already also always usually only just currently be been "
     "really actually again often"
 )
@@ -125,7 +126,7 @@ def clause_of(text: str) -> Clause | None:
 
 @lru_cache(_KEPT)
 def _clause_of(text: str) -> Clause | None:
-    written = _WORD.findall(without_opening(text.replace("\u2019", "'")))
+    written = _WORD.findall(_TITLE.sub(r"\1", without_opening(text.replace("\u2019", "'"))))
     words = [word.lower() for word in written]
     place = _place_of_verb(words, written)
     if place is None:
@@ -148,7 +149,7 @@ def _place_of_verb(words: list[str], written: list[str]) -> int | None:
     if words[0] in _SPEAKER and words[0] != "user":
         contains_verb = "'" in words[0]
         return next(
-            (n for n, word in enumerate(words) if n + contains_verb and word not in _BESIDE_VERBS),
+            (n for n, word in enumerate(words) if n + contains_verb and word not in BESIDE_VERBS),
             None,
         )
     if (
@@ -169,7 +170,9 @@ def _place_of_verb(words: list[str], written: list[str]) -> int | None:
         )
         was_plural = words[n - 1].endswith("s") and not words[n - 1].endswith(("'s", "ss"))
         ends_in_s = word.endswith("s") and not word.endswith("ss")
-        if word.endswith("ed") or (ends_in_s != was_plural and not is_followed_by_verb):
+        if (word.endswith("ed") and len(word) > len("red")) or (
+            ends_in_s != was_plural and not is_followed_by_verb
+        ):
             return n
     return None
 
@@ -177,7 +180,7 @@ def _place_of_verb(words: list[str], written: list[str]) -> int | None:
 def _verb(words: list[str], place: int) -> tuple[str, int]:
     """The stem of the main verb, and the place of what follows it."""
     rest = place + 1
-    while rest < len(words) and words[rest] in _BESIDE_VERBS:
+    while rest < len(words) and words[rest] in BESIDE_VERBS:
         rest += 1
     word = words[place]
     is_helper = word in _BE | _HAVE | _AUXILIARIES | _SPEAKER
@@ -194,7 +197,7 @@ def _terms(words: list[str]) -> frozenset[str]:
     return frozenset(
         stem(word.removesuffix("'s"))
         for word in words
-        if word[0].isalnum() and word not in STOPWORDS and word not in _BESIDE_VERBS
+        if word[0].isalnum() and word not in STOPWORDS and word not in BESIDE_VERBS
     )
 
 
@@ -207,6 +210,8 @@ def are_two_matters(
     new, old = clause_of(newer), clause_of(older)
     if new is None or old is None:
         return False
+    if _numbers_differ(new.subject, old.subject):
+        return True
     said = words_of(_REASON.split(newer, maxsplit=1)[0]).bag.keys()
     if "new" in new.subject:  # "the new website" may be of another kind, but does the same
         is_change = False
@@ -226,6 +231,21 @@ def are_two_matters(
     return not is_change and not is_said_otherwise and not _give_one_kind(new, old)
 
 
+def name_two_things(one: str, other: str) -> bool:
+    """Whether the subjects of two statements each have a word, or a number, that the other one's
+    has not: "oven 1" and "oven 2", "the oven in Ulm" and "the oven in Bern"."""
+    ours, theirs = clause_of(one), clause_of(other)
+    if ours is None or theirs is None or not ours.subject or not theirs.subject:
+        return False
+    return bool(ours.subject - theirs.subject and theirs.subject - ours.subject)
+
+
+def _numbers_differ(one: Set[str], other: Set[str]) -> bool:
+    """Whether two subjects have different numbers: "barrel 2" and "barrel 7"."""
+    ours, theirs = ({word for word in words if word[0].isdigit()} for words in (one, other))
+    return bool(ours and theirs) and ours != theirs
+
+
 def _names_more(subject: Set[str], others: Set[str]) -> bool:
     """Whether a subject names a thing that the other statement does not."""
     related = related_to(subject)
@@ -238,17 +258,30 @@ def _names_more(subject: Set[str], others: Set[str]) -> bool:
     )
 
 
+def common_measures(newer: str, older: str) -> frozenset[str]:
+    """The words of measure by which two statements may be known to be about one matter: those of
+    both subjects ("the ticket price"), and the units of two values of one kind."""
+    new, old = clause_of(newer), clause_of(older)
+    if new is None or old is None:
+        return frozenset()
+    units = new.following & old.following & MEASURES
+    is_of_one_kind = new.subject and old.subject and _give_one_kind(new, old)
+    return (new.subject & old.subject) | (units if is_of_one_kind else frozenset())
+
+
 def names_no_subject(text: str) -> bool:
     """Whether a statement begins with its verb, or is one of "I" or "we"."""
     clause = clause_of(text)
     return clause is not None and not clause.subject
 
 
-def shared_verb(newer: str, older: str) -> frozenset[str]:
-    """The stem of the verb that two statements of "I" or "we" share, which says little: "I play the
-    piano", "I play chess". Empty if there is none."""
+def shared_verb(newer: str, older: str, *, are_of_one_person: bool = False) -> frozenset[str]:
+    """The stem of the verb that two statements of "I" or "we" share, or of one other person, which
+    says little: "I play the piano", "I play chess". Empty if there is none."""
     new, old = clause_of(newer), clause_of(older)
-    if new is None or old is None or new.subject or old.subject or new.verb != old.verb:
+    if new is None or old is None or new.verb != old.verb:
+        return frozenset()
+    if (new.subject or old.subject) and not are_of_one_person:
         return frozenset()
     return frozenset({new.verb})
 

@@ -27,6 +27,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from router.memory.model import MemoryItem
+from router.memory.recall.clauses import name_two_things
 from router.memory.recall.frames import contradict
 from router.memory.stores.replacements import SUPERSEDED_BY
 from router.plain_json import PlainJson
@@ -190,6 +191,8 @@ class _Statement:
     def shares_matter_with(self, other: _Statement) -> bool:
         if contradict(self.text, other.text):
             return True
+        if name_two_things(self.text, other.text):
+            return False
         if self.words == other.words and self.is_negated != other.is_negated:
             return bool(self.words)
         if min(len(self.words), len(other.words)) < _MIN_WORDS:
@@ -207,6 +210,13 @@ class _Statement:
         if self.is_negated != other.is_negated:
             return True
         return bool(self.numbers - other.numbers) and bool(other.numbers - self.numbers)
+
+
+def words_and_negation(text: str) -> tuple[frozenset[str], bool]:
+    """The stems of a text's content words, and whether it is negated: "hates" is a negated
+    "likes"."""
+    statement = _Statement.of(text)
+    return statement.words, statement.is_negated
 
 
 def _agreement(statement: _Statement, others: Sequence[_Statement]) -> float:

@@ -71,6 +71,20 @@ def test_only_what_says_the_same_is_merged(one: str, other: str, *, are_merged: 
     assert (ChangeKind.MERGE in kinds) is are_merged
 
 
+def test_of_a_contradiction_it_is_said_which_one_is_kept() -> None:
+    for age, kept in ((1, "the later is kept"), (9, "they are of one date; the second is kept")):
+        items = [
+            item("may", "Dogs are allowed in the shop.", age=9),
+            item("not", "Dogs are not allowed in the shop.", age=age),
+        ]
+        [proposal] = proposals_for(items, NOW)
+        assert (proposal.by, proposal.evidence[1].endswith("not allowed in the shop.")) == (
+            "not",
+            True,
+        )
+        assert proposal.reason == f"They contradict each other; {kept}."
+
+
 def test_long_memories_are_looked_through_quickly() -> None:
     """They are no copies of each other; to split each pair into words anew took 5 s."""
     texts = [" ".join(f"word{(n + 7 * m) % 999}" for m in range(5_000)) for n in range(40)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kept_memory import settings_in
@@ -51,6 +52,7 @@ async def test_extraction_proposes_with_quotes_and_saves_nothing(
         ((1, "By the way, I am", "user", "The user likes jazz music."), "does not support"),
         ((1, "I am allergic to peanuts", "governance", "Allergic to peanuts."), "no layer"),
         ((1, "I am", "user", "The user is."), "quote is not in"),
+        ((1, "I am allergic to peanuts", "user", "The user is not allergic to peanuts."), "denies"),
     ],
 )
 async def test_what_the_conversation_does_not_say_is_refused(
@@ -60,6 +62,44 @@ async def test_what_the_conversation_does_not_say_is_refused(
     found = await asking.extract(TALK, scope=ADA)
     assert found.proposals == ()
     assert why in found.refused[0]
+
+
+@pytest.mark.parametrize(
+    ("quote", "content", "is_proposed"),
+    [
+        ("I am not allergic to penicillin", "The user is allergic to penicillin.", False),
+        ("I am not allergic to penicillin", "The user is not allergic to penicillin.", True),
+        ("I don't eat fish", "I eat fish.", False),
+        ("Anna lent Tom 300 euros", "Tom lent Anna 300 euros.", False),
+        ("On Monday Anna lent Tom 300 euros", "Anna lent Tom 300 euros on Monday.", True),
+        ("I don\u2019t eat fish", "I eat fish.", False),
+        ("I don't eat fish", "The user does not eat fish.", True),
+        ("I don't eat fish", "The user never eats fish.", True),
+        ("We no longer deliver on Sundays", "We deliver on Sundays.", False),
+        ("The user hates olives", "The user likes olives.", False),
+        ("Photos are forbidden in the hall", "Photos are not allowed in the hall.", True),
+        ("No problem, I live in Oslo", "I live in Oslo.", True),
+        ("I eat fish, but not meat", "The user eats fish.", True),
+        ("Not only do I sing, I play the harp", "I play the harp.", True),
+    ],
+)
+async def test_a_memory_that_says_something_else_than_its_quote_is_refused(
+    asking: Memory, model: Scripted, quote: str, content: str, *, is_proposed: bool
+) -> None:
+    model.answers = [memories((1, quote, "user", content))]
+    found = await asking.extract(_talk(("user", quote)), scope=ADA)
+    assert bool(found.proposals) is is_proposed
+
+
+async def test_a_quote_cannot_leave_out_that_something_is_denied(
+    asking: Memory, model: Scripted
+) -> None:
+    quote, content = "allergic to penicillin", "The user is allergic to penicillin."
+    model.answers = [memories((1, quote, "user", content))]
+    talk = _talk(("user", "Well, I am not allergic to penicillin."))
+    assert (await asking.extract(talk, scope=ADA)).refused == (
+        f"it denies what its quote says: {content}",
+    )
 
 
 def _talk(*turns: tuple[str, str]) -> str:
@@ -144,6 +184,21 @@ async def test_a_proposal_says_what_it_replaces(asking: Memory, model: Scripted)
     [made] = (await asking.extract("I moved to Bremen last week", scope=ADA)).proposals
     assert made.replaces == ("home",)
     assert made.reason.endswith("It would replace: The user lives in Ghent")
+
+
+async def test_what_a_wider_scope_sees_is_not_among_what_a_proposal_replaces(
+    asking: Memory, model: Scripted
+) -> None:
+    """The proposal could not be accepted, because nothing in its scope has that id."""
+    code: dict[str, Any] = {"layer": "semantic", "name": "gate", "created": "2026-01-02"}
+    await asking.save("The gate code is 5190.", scope={"project": ADA["project"]}, **code)
+    quote = "The gate code is now 8812"
+    model.answers = [memories((1, quote, "semantic", "The gate code is 8812."))]
+    [made] = (await asking.extract(f"{quote}, please remember.", scope=ADA)).proposals
+    assert made.replaces == ()
+    await asking.accept(made.id, scope=ADA)
+    found = (await asking.recall("What is the gate code?", ADA)).items
+    assert found[0].item.content == "The gate code is 8812."
 
 
 async def test_what_is_known_already_is_not_proposed_again(asking: Memory, model: Scripted) -> None:

@@ -204,3 +204,13 @@ async def test_a_proposal_that_waits_under_an_earlier_id_can_be_decided(
     await memory.reject(two.id, scope=ADA)
     assert await memory.proposals(scope=ADA) == ()
     assert await memory.consolidate(scope=ADA) == ()
+
+
+async def test_a_merged_memory_is_as_old_as_its_newest_copy(memory: Memory) -> None:
+    """It was dated when it was merged, and so an old value came before the one that holds."""
+    await save(memory, "a", "The bread oven runs at 230 degrees.", "2026-01-01")
+    await save(memory, "b", "The bread oven runs at 230 degrees!", "2026-03-01")
+    await save(memory, "c", "The bread oven runs at 245 degrees.", "2026-06-01")
+    await memory.consolidate(scope=ADA, policy=lambda proposal: proposal.kind is ChangeKind.MERGE)
+    found = (await memory.recall("At how many degrees does the bread oven run?", ADA)).items
+    assert [str(one.item.created.date()) for one in found] == ["2026-06-01", "2026-03-01"]

@@ -151,6 +151,22 @@ def test_a_short_denial_and_an_opposite_contradict(one: str, other: str, agreeme
     assert consistency(one, other) == agreement
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Oven 1 runs at 230 degrees.", "Oven 2 runs at 180 degrees."),
+        ("Oven 1 is clean.", "Oven 2 is not clean."),
+        ("Version 2.3 needs Python 3.9.", "Version 3.0 needs Python 3.12."),
+        ("Apartment 3 pays 700 euros.", "Apartment 4 pays 820 euros."),
+        ("Barrel 12 stands in aisle 3.", "Barrel 13 stands in aisle 4."),
+        ("The oven in Ulm runs at 230 degrees.", "The oven in Bern runs at 180 degrees."),
+    ],
+)
+def test_what_is_said_of_two_things_does_not_contradict_each_other(one: str, other: str) -> None:
+    """A number in a subject tells things apart, and is no value."""
+    assert consistency(one, other) == 1
+
+
 def test_numbers_that_only_one_item_names_contradict_nothing() -> None:
     assert (
         consistency("The gateway request timeout is 30 seconds", "gateway request timeout, seconds")
