@@ -6,6 +6,9 @@ skill", "skill: git"), or where the whole request is that name or a list of name
 writer"). As a whole request, a name may be written in other ways, too: "trackContainer" and "track
 container" for track_container.
 
+In the midst of a sentence "/git" may be a path, and "$git" a variable. There they count only behind
+a word that calls a skill ("use /git") or refuses it, and behind another name.
+
 A name is refused only where the words directly before it say so ("do not use the git skill"), and
 so are the names that follow it in a list. A name near another negation ("without errors in git")
 is neither wanted nor refused: the request is then ranked as any other.
@@ -21,6 +24,7 @@ from router.retrieval.documents import Edit
 
 _TOKEN: Final = re.compile(r"[^\s,;!?()\[\]{}<>|]+")
 _MARKS: Final = "/$@`"
+_MARKS_OF_PATHS: Final = "/$"
 _EDGES: Final = _MARKS + "#'\"*.:"
 _COMPOUND: Final = re.compile(r"\w[-_.:/]\w")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -43,7 +47,13 @@ _REFUSAL: Final = re.compile(
     r" (?:(?:any|either|one) of )?(?:(?:the|these|those|any|a|my) )?(?:(?:skills?|tools?):? )?$"
 )
 """What stands directly before a refused name."""
-_LISTED: Final = re.compile(r"[\s,]*(?:or|and|nor)?\s*(?:the )?")
+_CALL: Final = re.compile(
+    r"(?:(?:^|[.!?;:(])|\b(?:please|then|have|use|using|run|running|with|via|try|call|invoke|apply)"
+    r"(?: the)?)\s*\Z",
+    re.MULTILINE,
+)
+"""What stands directly before "/git" and "$git" where they name a skill."""
+_LISTED: Final = re.compile(r"[\s,]*(?:or|and|nor)?\s*(?:(?:the|then) )?")
 """What stands between two names of a list."""
 _NEGATION: Final = re.compile(
     r"\b(?:not|don['\u2019]?t|never|no|without|except)(?: (?!but )[^\s,;:!?()]+){0,2} $"
@@ -105,7 +115,7 @@ class SkillNames:
             return NamedSkills(whole, is_addressed=True)
         wanted: dict[str, None] = {}
         refused: dict[str, None] = {}
-        is_addressed, end_of_refused = False, None
+        is_addressed, end_of_name, is_refused = False, -1, False
         spoken = list(_TOKEN.finditer(text))
         for place, token in enumerate(spoken):
             bare = token[0].strip(_EDGES)
@@ -114,17 +124,19 @@ class SkillNames:
                 continue
             label = spoken[place - 1][0] if place else ""
             follower = spoken[place + 1][0].strip(_EDGES) if place + 1 < len(spoken) else ""
-            marked = token[0][0] in _MARKS or follower in _NOUNS or label in _LABELS
-            if not (marked or _COMPOUND.search(bare)):
-                continue
             start = token.start()
             before = _SPACES.sub(" ", text[max(0, start - _CHARACTERS_BEFORE) : start])
-            is_listed = end_of_refused is not None and _LISTED.fullmatch(
-                text, end_of_refused, start
-            )
-            if is_listed or _REFUSAL.search(before):
+            is_listed = end_of_name >= 0 and _LISTED.fullmatch(text, end_of_name, start)
+            refuses = _REFUSAL.search(before)
+            called = refuses or is_listed or _CALL.search(text, start - len(before), start)
+            marked = token[0][0] in _MARKS and (called or token[0][0] not in _MARKS_OF_PATHS)
+            marked = bool(marked) or follower in _NOUNS or label in _LABELS
+            if not (marked or _COMPOUND.search(bare)):
+                continue
+            is_refused = bool(refuses or (is_listed and is_refused))
+            end_of_name = token.end()
+            if is_refused:
                 refused.setdefault(name)
-                end_of_refused = token.end()
             elif not _NEGATION.search(before):
                 wanted.setdefault(name)
                 is_addressed |= marked

@@ -33,6 +33,12 @@ NAMES = SkillNames(
         ("writer, git & clean up", ("writer", "git", "Clean-Up")),
         ("use git and writer", ("git", "writer")),
         ("skills: git, writer, and clean-up.", ("git", "writer", "Clean-Up")),
+        ("please use /git for this", ("git",)),
+        ("squash my commits with $git", ("git",)),
+        ("try /writer, /git and /clean-up on it", ("writer", "git", "Clean-Up")),
+        ("Look at it. /git squash them", ("git",)),
+        ("the /git skill, please", ("git",)),
+        ("ask @writer for a page", ("writer",)),
     ],
 )
 def test_a_name_that_is_written_as_one_is_found(request_: str, named: tuple[str, ...]) -> None:
@@ -58,6 +64,11 @@ def test_a_name_that_is_written_as_one_is_found(request_: str, named: tuple[str,
         "and, then",
         "use the skill",
         "use git",  # as a word: "take stock"
+        "the /writer endpoint returns 500",
+        "GET /git gives a 404",
+        "delete the folders /home and /git",
+        "why is $git empty in my Makefile?",
+        "copy /writer to /git",
     ],
 )
 def test_what_is_no_name_is_not(request_: str) -> None:
