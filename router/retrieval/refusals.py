@@ -2,9 +2,9 @@
 
 Ranking compares words, so the words of what is refused would load it. ``refusals_in`` takes them
 out of the request. It knows the forms in which people refuse, each from its first word to the end
-of its clause: an order not to do something ("don't", "I don't need", "no need to", "skip"), a thing
-that is not wanted ("no invoice, only …", "not this but that"), and what is done without or in place
-of ("without", "instead of", "rather than", "except").
+of its clause: an order not to do something ("don't", "I don't need", "you must not", "skip", "send
+no …"), a thing that is not wanted ("no invoice, only …", "not this but that", "the invoice can
+wait"), and what is done without or in place of ("without", "instead of", "rather than", "except").
 
 It knows nothing of skills, and some harmless negations have these forms: "without losing quality".
 So what is refused counts only where it is a skill by itself (``router/stages/refused.py``). Left
@@ -34,18 +34,29 @@ _NO_ORDER: Final = (
 )
 """What follows "don't" where it is no order to leave something undone, but a question ("don't
 you"), a state ("don't know"), or says how something is done ("don't lose", "don't forget")."""
+_PAST: Final = r"(?!embed\b)\w+(?:(?<!e)ed|(?<!p)en)"
+"""How participles end. None ends as "need" and "open" do."""
+_NOT: Final = r"(?:\snot|n['\u2019]?t)"
+_NO_VERB: Final = (
+    r"(?:have|has|had|got|get|see|find|is|are|was|were|with|at|in|on|by|of|for|under|to|from|there|"
+    rf"i|we|you|it|or|and|but|so|if|as|oh|well|yes|ok|still|why|please|{_PAST})"
+)
+"""Words before "no" that order nothing: "send no form" is such an order, "with no form" is not."""
 _OPENING: Final = re.compile(
     rf"(?:{_CLAUSE}|\s(?:and|but|just|please)\s)(?:(?:and|but|so|or|then|also|please|ok)\s){{0,3}}"
     r"(?P<order>"
     rf"(?:i|we)\s{_DO_NOT}\s(?:need|want)(?:\syou)?(?:\sto)?|{_DO_NOT}{_NO_ORDER}|never\smind|"
-    rf"never(?!\s(?:\w+(?:ed|en)|got|had|did|made|again|before)\b){_NO_ORDER}|"
-    r"no\sneed\s(?:to|for)|"
-    r"(?P<one>skip|leave\sout|omit|forget(?:\sabout)?|hold\soff(?:\son)?))\s"
+    rf"never(?!\s(?:{_PAST}|got|had|did|made|again|before)\b){_NO_ORDER}|"
+    rf"you\s(?:must|should|need){_NOT}{_NO_ORDER}|(?:i|we)(?:['\u2019]?d|\swould)\srather\snot|"
+    rf"no\sneed\s(?:to|for)|(?!{_NO_VERB}\b)\w+\sno(?!\s(?:more|longer|later|one)\b)|"
+    r"(?P<one>avoid|skip|leave\sout|omit|forget(?:\sabout)?|hold\soff(?:\son)?))\s"
     rf"|(?:{_CLAUSE}|\s(?:and|but)\s)(?:(?:and|but)\s)?(?P<thing>"
-    r"not(?!\s(?:even|only|just|sure|a\s(?:single|word)|what|who|how|\w+ed)\b)|"
+    rf"not(?!\s(?:even|only|just|sure|a\s(?:single|word)|what|who|how|{_PAST})\b)|"
     r"no(?!\s(?:idea|one|matter|longer|more|way|problem|rush|hurry|doubt|worries|later|earlier|"
     r"sooner|less|fewer|clue)\b))\s"
-    r"|(?:^|\s)(?:instead\sof|rather\sthan|without|except(?:\sfor)?)\s",
+    r"|(?:^|\s)(?:instead\sof|rather\sthan|without|except(?:\sfor)?)\s"
+    rf"|(?:{_CLAUSE}|\s(?:and|but)\s)(?=(?:the|an?|any|my|our)\s(?:\w+\s){{1,4}}"
+    rf"(?:can\swait|(?:is|are){_NOT}\s(?:needed|necessary|required))\b)",
     re.IGNORECASE,
 )
 _END: Final = re.compile(
@@ -54,8 +65,16 @@ _END: Final = re.compile(
     re.IGNORECASE,
 )
 """What ends a refusal. An "and" does not: "without cover art and show notes" refuses both. After
-"skip", which is an order like those beside it, it does (``_AND``)."""
+"skip", which is an order like those beside it, it does (``_AND``), and so it does where an order
+follows what is none (``_NEXT_ORDER``)."""
 _AND: Final = re.compile(r"\sand\b", re.IGNORECASE)
+_NEXT_ORDER: Final = re.compile(
+    r"\sand\s(?!(?:all|both|not|no|\w{3,}ing)\b)\w+\s"
+    r"(?:the|an?|my|your|his|her|our|their|this|that|these|those|it|them|\d+)\b",
+    re.IGNORECASE,
+)
+"""An "and" before a verb and its object, with which no list of things goes on: "without delay and
+book the room"."""
 _SENTENCE_END: Final = re.compile(r"[.!?;\n]\s")
 _NO_WISH: Final = re.compile(
     r"(?:^|,)\s*(?:(?:and|but|so|or)\s)?(?:(?:can|could|may|should|must|will|would|does|did|is|"
@@ -68,7 +87,7 @@ _GOES_ON: Final = re.compile(r"\b(?:any\s?more|any\slonger)(?:\splease)?\s*$", r
 _SO_FAR: Final = re.compile(r"\syet\s*$", re.IGNORECASE)
 _CLOSING: Final = re.compile(
     r"(?:\s(?:yet|please|needed|required|necessary|for\snow|this\stime|today|now|at\sall|"
-    r"either))+\s*$",
+    rf"either|can\swait|(?:is|are){_NOT}))+\s*$",
     re.IGNORECASE,
 )
 """What is no part of the thing that is refused."""
@@ -114,7 +133,8 @@ def refusals_in(request: str) -> Refusals:
             continue
         ending = _END.search(text, found.end())
         end = len(text) if ending is None else ending.start()
-        if found["one"] and (following := _AND.search(text, found.end(), end)):
+        next_one = _AND if found["one"] else None if found["order"] else _NEXT_ORDER
+        if next_one and (following := next_one.search(text, found.end(), end)):
             end = following.start()
         part = text[found.end() : end]
         before = text[max(0, found.start() - MAX_CHARACTERS_BEFORE) : found.start()]
