@@ -21,8 +21,6 @@ from typing import Final, NamedTuple
 MAX_READ_CHARACTERS: Final = 2_000
 MAX_CHARACTERS_BEFORE: Final = 200
 """So much of the text before a negation is read, to tell what kind it is."""
-MAX_REFUSED: Final = 4
-"""A request that refuses more is read as it is, because each part is ranked by itself."""
 
 _SPACES: Final = re.compile(r"\s+")
 _CLAUSE: Final = r"(?:(?<![^\n])|(?<=[.!?;:,(])|(?<=\s[-\u2013\u2014])) ?"
@@ -122,8 +120,11 @@ class Refusals(NamedTuple):
     refused: tuple[Refusal, ...] = ()
 
 
-def refusals_in(request: str) -> Refusals:
-    """What a request refuses. Of a long one only the first ``MAX_READ_CHARACTERS`` are read."""
+def refusals_in(request: str, *, ends_at_and: bool = False) -> Refusals:
+    """What a request refuses. Of a long one only the first ``MAX_READ_CHARACTERS`` are read.
+
+    ``ends_at_and`` says that what is no order ends at any "and", as if it were no list.
+    """
     text = _SPACES.sub(_one_space, request[:MAX_READ_CHARACTERS])
     kept: list[str] = []
     refused: list[Refusal] = []
@@ -133,15 +134,14 @@ def refusals_in(request: str) -> Refusals:
             continue
         ending = _END.search(text, found.end())
         end = len(text) if ending is None else ending.start()
-        next_one = _AND if found["one"] else None if found["order"] else _NEXT_ORDER
-        if next_one and (following := next_one.search(text, found.end(), end)):
+        next_one = _AND if found["one"] or ends_at_and else _NEXT_ORDER
+        is_list = found["order"] and not found["one"]
+        if not is_list and (following := next_one.search(text, found.end(), end)):
             end = following.start()
         part = text[found.end() : end]
         before = text[max(0, found.start() - MAX_CHARACTERS_BEFORE) : found.start()]
         if _states_something(found, part, before):
             continue
-        if len(refused) == MAX_REFUSED:
-            return Refusals(request)
         kept.append(text[place : found.start()])
         refused.append(Refusal(_CLOSING.sub("", part).strip(), bool(found["order"])))
         place = end

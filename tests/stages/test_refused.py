@@ -76,6 +76,9 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillIndex]:
         ("write show notes instead of captions", "show-notes", "transcribe-episode"),
         ("Publish the episode. Skip the artwork.", "rss-publish", "cover-art"),
         ("not the artwork but the show notes", "show-notes", "cover-art"),
+        ("publish the episode, but make no cover art", "rss-publish", "cover-art"),
+        ("publish the episode; the show notes can wait", "rss-publish", "show-notes"),
+        ("publish the episode, but never open the show notes", "rss-publish", "show-notes"),
     ],
 )
 async def test_what_a_request_refuses_is_not_loaded_and_the_trace_says_so(
@@ -92,6 +95,35 @@ async def test_other_clauses_still_ask_for_skills_of_their_own(episodes: SkillIn
     request = "clean up the noise in the recording, write show notes, but don't make cover art"
     local = await decide(Request(request), episodes)
     assert set(local.selected) == {"audio-cleanup", "show-notes"}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "publish the episode without delay and write the show notes",
+        "publish the episode instead of waiting and write show notes",
+        "publish the episode without errors and write show notes",
+    ],
+)
+async def test_what_follows_a_harmless_manner_is_wanted(
+    episodes: SkillIndex, request_: str
+) -> None:
+    local = await decide(Request(request_), episodes)
+    assert (set(local.selected), local.refused) == ({"rss-publish", "show-notes"}, ())
+
+
+async def test_a_list_behind_a_refused_skill_is_refused_with_it(episodes: SkillIndex) -> None:
+    local = await decide(Request("publish the episode without cover art and captions"), episodes)
+    assert (local.selected, local.refused[:1]) == (("rss-publish",), ("cover-art",))
+
+
+async def test_of_many_refusals_all_are_cut_out(episodes: SkillIndex) -> None:
+    request = (
+        "clean up the noise, but don't transcribe it, no pop filter, no intro, no hurry about it, "
+        "no second voice, no show notes, and don't publish the episode"
+    )
+    local = await decide(Request(request), episodes)
+    assert local.selected == ("audio-cleanup",)
 
 
 async def test_where_the_rest_asks_for_nothing_surely_the_refused_skill_is_not_loaded_either(
