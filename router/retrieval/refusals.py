@@ -49,7 +49,7 @@ _OPENING: Final = re.compile(
     rf"no\sneed\s(?:to|for)|(?!{_NO_VERB}\b)\w+\sno(?!\s(?:more|longer|later|one)\b)|"
     r"(?P<one>avoid|skip|leave\sout|omit|forget(?:\sabout)?|hold\soff(?:\son)?))\s"
     rf"|(?:{_CLAUSE}|\s(?:and|but)\s)(?:(?:and|but)\s)?(?P<thing>"
-    rf"not(?!\s(?:even|only|just|sure|a\s(?:single|word)|what|who|how|{_PAST})\b)|"
+    rf"not(?!\s(?:even|only|just|sure|(?:a\s)?(?:bad|problem|single|word)|what|who|how|{_PAST})\b)|"
     r"no(?!\s(?:idea|one|matter|longer|more|way|problem|rush|hurry|doubt|worries|later|earlier|"
     r"sooner|less|fewer|clue)\b))\s"
     r"|(?:^|\s)(?:instead\sof|rather\sthan|without|except(?:\sfor)?)\s"

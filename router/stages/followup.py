@@ -25,7 +25,8 @@ the answer; with the question, 103 are right and 6 wrong.
 
 Thanks, greetings and small talk get no context: neither "thanks!" nor "tell me a joke" asks for the
 same thing again. Nor does "great" or "that worked", unless the assistant has asked a question, nor
-"not that one", nor "no" to an offer ("Shall I send it?").
+"not that one", nor who says no to an offer ("Shall I send it?"): "no", "don't send any", "I'd
+rather not", "no, that's too expensive". "No, send it to Ann" says what is wanted, and is read.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from typing import Final
 from router.request import Request
 from router.result import Evidence
 from router.retrieval.names import SkillNames
+from router.retrieval.refusals import refusals_in
 from router.text import STOPWORDS, tokens
 
 MAX_TURNS: Final = 2
@@ -170,18 +172,43 @@ _REJECTION: Final = re.compile(
 )
 """Whole requests that reject what the router did before."""
 _DENIAL: Final = re.compile(
-    r"\W*(?:(?:no(?: need)?|nope|nah|please|not (?:now|yet|today|really)|rather not|"
-    r"(?:maybe )?later|(?:do not|don['\u2019]?t)(?: do)?(?: (?:it|that))?|"
-    r"(?:leave|skip) (?:it|that)|thanks?)\b\W*)+",
+    r"(?!.*(?:\bnot|n['\u2019]t|\bneed to) (?:wait|hesitate)\b)"
+    r"\W*(?:(?:please|thanks?|thank you|sorry|ok(?:ay)?|well|oh|hm+)\W+)*"
+    r"(?!(?:yes|yeah|yep|yup|sure)\b)[^,.;:!?\n]*?(?:\b(?:no|nope|nah|(?<!why )not|never|wait|stop|"
+    r"hold|hang on|later|leave|skip|let me think)\b|n['\u2019]t\b)",
     re.IGNORECASE,
+)
+"""How a request begins that says no: with a negation, or a word that stops, in its first clause."""
+_BESIDE_DENIAL: Final = frozenset(
+    (
+        *("never", "ever", "wait", "stop", "hold", "off", "hang", "later", "leave", "skip"),
+        *("think", "know", "absolutely", "definitely", "certainly", "course", "better", "today"),
+        *("necessary", "needed", "required", "bother", "maybe", "under", "circumstances"),
+    )
+)
+"""Words that ask for nothing beside a denial."""
+_CLAUSE_END: Final = re.compile(
+    r"[,.;:!\n]+|\s[-\u2013\u2014]\s|(?:(?<=\bno)|(?<=\bnah)|(?<=\bnope))\s|\bbecause\b",
+    re.IGNORECASE,
+)
+_REASON: Final = re.compile(
+    r"\W*(?:too\b|(?:i|we|you|he|she|it|they|there|that|this)(?:['\u2019]|\s)(?!.*(?:"
+    r"\b(?:want|need|like|prefer|mean|choose|take)s?\b|\b(?:meant|rather|instead|only|just|but)\b|"
+    r"\d|['\u2019]s (?:for|at|on|in|to|from|the)\b)))",
+    re.IGNORECASE,
+)
+"""A clause that only gives a reason for a denial: it says something of somebody, and no wish. "It's
+for Ann" is a wish, because it corrects the offer."""
+_GOES_AHEAD: Final = re.compile(
+    r"(?<!not )(?<!n['\u2019]t )\b(?:do (?:it|that|so)|go)\b", re.IGNORECASE
 )
 _OFFER: Final = re.compile(
     r"(?:.{0,40}\W)?(?:(?:shall|should|may|can) (?:i|we)|"
     r"(?:(?:do|would) you )?(?:want|like) (?:me|us) to)\b",
     re.IGNORECASE,
 )
-"""How a question begins that offers to do something. A ``_DENIAL`` behind it wants none of it;
-behind another question ("For two people?") it is an answer."""
+"""How a question begins that offers to do something. A denial behind it wants none of it; behind
+another question ("For two people?") it is an answer."""
 _CONSENT: Final = re.compile(
     r"\W*(?:(?:yes|yeah|yep|yup|sure|ok(?:ay)?|right|exactly|of course|absolutely|definitely|"
     r"certainly|please|do(?: (?:it|that|so))?|go (?:ahead|for it|on)|sounds good|great|good|fine|"
@@ -337,15 +364,25 @@ def _asks_for_nothing(request: Request) -> bool:
     """Whether a request asks for nothing that the turn before was about."""
     text = request.text
     is_apart = is_courtesy(text) or _SMALL_TALK.fullmatch(text) or _REJECTION.fullmatch(text)
-    return bool(is_apart) or is_comment(request) or _declines_offer(request)
+    return bool(is_apart) or is_comment(request) or declines_offer(request)
 
 
-def _declines_offer(request: Request) -> bool:
-    """Whether a request only says no to what the assistant's latest answer offers to do."""
-    answer = _latest_answer(request)
-    if answer is None or not _asks(answer) or not _DENIAL.fullmatch(request.text):
+def declines_offer(request: Request) -> bool:
+    """Whether a request only says no to what the assistant's latest answer offers to do: what it
+    does not refuse has no content of its own, but reasons."""
+    text, answer = request.text, _latest_answer(request)
+    if answer is None or not _asks(answer) or not _OFFER.match(_last_sentence(answer)):
         return False
-    return _OFFER.match(_last_sentence(answer)) is not None
+    if _asks(text) or not _DENIAL.match(text):
+        return False
+    clauses = _CLAUSE_END.split(refusals_in(text).rest)
+    is_cut = not text.strip().startswith(clauses[0])
+    kept = " ".join(
+        clause
+        for place, clause in enumerate(clauses)
+        if not (_REASON.match(clause) and (place or is_cut))
+    )
+    return _BESIDE_DENIAL.issuperset(_content_words(kept)) and not _GOES_AHEAD.search(kept)
 
 
 def is_comment(request: Request) -> bool:

@@ -26,6 +26,7 @@ from router.stages.apart import UNANSWERED, Apart, clauses_apart, compared_with_
 from router.stages.followup import (
     RequestInContext,
     adds_a_detail,
+    declines_offer,
     in_context,
     is_comment,
     is_whole_question,
@@ -70,7 +71,8 @@ better: cosines of content words only or of the nearest single words, and the ne
 background. None of these tells statements ("I had a bad day") and names of things ("history of
 chess") from the details that a follow-up adds."""
 COMMENT_CONFIDENCE: Final = 0.9
-"""The confidence that nothing is to be loaded for a comment on an answer, as "that worked"."""
+"""The confidence that nothing is to be loaded for a comment on an answer, as "that worked", and for
+who declines an offer."""
 MAX_UNKNOWN: Final = 3
 """How many unknown names of ``available`` the reason shows, where none of its names is
 installed."""
@@ -181,8 +183,11 @@ class _Reader:
         router is ignored.
         """
         decided, chosen = alone, RequestInContext(asked.text)
-        if is_comment(request) and not alone.names_skills:
+        declines = declines_offer(request)
+        if (declines or is_comment(request)) and not alone.names_skills:
             reason = "the request only comments on the answer before it"
+            if declines:
+                reason = "the request declines what the assistant offers"
             decided = RetrievalDecision(
                 Decision.ABSTAIN, (), COMMENT_CONFIDENCE, reason, alone.evidence, alone.matches
             )

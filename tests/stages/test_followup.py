@@ -119,7 +119,13 @@ def test_a_rejection_does_not_ask_for_the_same_again(request_: str) -> None:
 
 @pytest.mark.parametrize(
     "request_",
-    ["no", "Nope.", "not now", "no, don't", "please don't", "later", "no thanks", "not yet"],
+    [
+        *("no", "Nope.", "not now", "no, don't", "please don't", "later", "no thanks", "not yet"),
+        *("no, don't send any", "I'd rather not", "absolutely not", "no need for that", "wait"),
+        *("no reminder please", "we don't need one", "let me think about it", "hold off for now"),
+        *("no, I'll do that myself", "no, that's too expensive", "nope, too late", "stop", "never"),
+        *("no, we have enough", "no thank you, she knows", "that won't be necessary", "not sure"),
+    ],
 )
 def test_who_says_no_to_an_offer_does_not_ask_for_it(request_: str) -> None:
     """It loaded the skill that would have done it."""
@@ -128,6 +134,43 @@ def test_who_says_no_to_an_offer_does_not_ask_for_it(request_: str) -> None:
         assert in_context(Request.parse(request_, history=history)).turns == 0
     asked = [Turn("user", "book a table"), Turn("assistant", "Is it for two people?")]
     assert in_context(Request.parse("no", history=asked)).turns == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        *("no, send 20 instead", "no, the blue ones", "not by mail, by post", "no problem, do it"),
+        *(
+            "no, on Friday",
+            "no, I want two",
+            "no, it's for Ann",
+            "not a bad idea, do it",
+            "why not",
+        ),
+        *(
+            "don't wait",
+            "yes, don't ask again",
+            "both, no hurry",
+            "only the blue ones, not the red",
+        ),
+        *("no, send it to Ann", "no, I'd rather have the blue ones", "no, they need 20"),
+    ],
+)
+def test_who_says_no_and_what_is_wanted_instead_is_read_with_the_offer(request_: str) -> None:
+    history = [Turn("user", "book a table for two"), Turn("assistant", "Shall I send a reminder?")]
+    assert in_context(Request.parse(request_, history=history)).turns == 1
+
+
+@pytest.mark.parametrize("request_", ["no", "no, leave them", "don't push any", "stop"])
+async def test_nothing_is_loaded_for_who_says_no_to_an_offer(tmp_path: Path, request_: str) -> None:
+    """The request alone may well be like a skill."""
+    write_skill(tmp_path / "skills", "stop-pushing", "Stop, say no, leave or cancel what is pushed")
+    write_skill(tmp_path / "skills", "push", "Push commits to the remote branch")
+    history = [Turn("user", "are there new commits"), Turn("assistant", "Two. Shall I push them?")]
+    async with router_over(tmp_path / "skills", tmp_path / "state") as router:
+        result = await router.route(request_, history=history)
+    assert (result.decision, result.selected_skills) == (Decision.ABSTAIN, ())
+    assert result.reasoning == "the request declines what the assistant offers"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +214,7 @@ def test_a_comment_on_an_answer_asks_for_nothing_unless_the_answer_asks(request_
     done, question = Turn("assistant", "Done."), Turn("assistant", "Shall I add a child's seat?")
     assert in_context(Request.parse(request_, history=[asked, done])).turns == 0
     assert in_context(Request.parse(request_, history=[asked])).turns == 1
-    if not request_.startswith("never mind"):  # which refuses, whatever was asked
+    if not request_.startswith(("never mind", "ok I'll wait")):  # which refuse, whatever was asked
         assert in_context(Request.parse(request_, history=[asked, question])).turns == 1
 
 
