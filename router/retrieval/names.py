@@ -48,13 +48,13 @@ _REFUSAL: Final = re.compile(
 )
 """What stands directly before a refused name."""
 _CALL: Final = re.compile(
-    r"(?:(?:^|[.!?;:(])|\b(?:please|then|have|use|using|run|running|with|via|try|call|invoke|apply)"
+    r"(?:(?:^|[.!?;:(])(?:\s*(?:and|but|so|now)\b)?|\b(?:please|then|have|use|using|run|running|with|via|try|call|invoke|apply)"
     r"(?: the)?)\s*\Z",
     re.MULTILINE,
 )
 """What stands directly before "/git" and "$git" where they name a skill."""
-_LISTED: Final = re.compile(r"[\s,]*(?:or|and|nor)?\s*(?:(?:the|then) )?")
-"""What stands between two names of a list."""
+_LISTED: Final = re.compile(r"[\s,]*(?:or|and|nor|(?P<wanted>and then|then|but))?\s*(?:the )?")
+"""What stands between two names of a list, or of a refused name and the one that is wanted."""
 _NEGATION: Final = re.compile(
     r"\b(?:not|don['\u2019]?t|never|no|without|except)(?: (?!but )[^\s,;:!?()]+){0,2} $"
 )
@@ -126,14 +126,14 @@ class SkillNames:
             follower = spoken[place + 1][0].strip(_EDGES) if place + 1 < len(spoken) else ""
             start = token.start()
             before = _SPACES.sub(" ", text[max(0, start - _CHARACTERS_BEFORE) : start])
-            is_listed = end_of_name >= 0 and _LISTED.fullmatch(text, end_of_name, start)
+            is_listed = _LISTED.fullmatch(text, end_of_name, start) if end_of_name >= 0 else None
             refuses = _REFUSAL.search(before)
             called = refuses or is_listed or _CALL.search(text, start - len(before), start)
             marked = token[0][0] in _MARKS and (called or token[0][0] not in _MARKS_OF_PATHS)
             marked = bool(marked) or follower in _NOUNS or label in _LABELS
             if not (marked or _COMPOUND.search(bare)):
                 continue
-            is_refused = bool(refuses or (is_listed and is_refused))
+            is_refused = bool(refuses or (is_listed and not is_listed["wanted"] and is_refused))
             end_of_name = token.end()
             if is_refused:
                 refused.setdefault(name)

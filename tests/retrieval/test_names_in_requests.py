@@ -84,6 +84,7 @@ def test_what_is_no_name_is_not(request_: str) -> None:
         ("anything except test-driven-development", (), ("test-driven-development",)),
         ("use clean-up instead of /git", ("Clean-Up",), ("git",)),
         ("not /git but clean-up", ("Clean-Up",), ("git",)),
+        ("not /git but /writer", ("writer",), ("git",)),
         ("no, clean-up, and be quick", ("Clean-Up",), ()),
         ("this is not what I want. Use clean-up", ("Clean-Up",), ()),
         ("instead, use clean-up", ("Clean-Up",), ()),
