@@ -81,6 +81,7 @@ _POINTER: Final = re.compile(
 )
 """Words that point to something said before, or compare with it. "Is there a bus?" points to
 nothing."""
+_PRONOUN: Final = re.compile(r"\b(?:it|that|this|them|those|these|him)\b", re.IGNORECASE)
 _EMPTY: Final = frozenset(
     (
         *("ok", "okay", "yes", "yeah", "yep", "no", "nope", "nah", "not", "thanks", "thank", "thx"),
@@ -192,9 +193,9 @@ _CLAUSE_END: Final = re.compile(
     re.IGNORECASE,
 )
 _REASON: Final = re.compile(
-    r"\W*(?:too\b|(?:i|we|you|he|she|it|they|there|that|this)(?:['\u2019]|\s)(?!.*(?:"
-    r"\b(?:want|need|like|prefer|mean|choose|take)s?\b|\b(?:meant|rather|instead|only|just|but)\b|"
-    r"\d|['\u2019]s (?:for|at|on|in|to|from|the)\b)))",
+    r"(?!.*(?:\b(?:want|need|like|prefer|mean|choose|take)s?\b|\d|"
+    r"\b(?:meant|rather|instead|only|just|but)\b|['\u2019]s (?:for|at|on|in|to|from|the)\b))"
+    r"\W*(?:too|i|we|you|he|she|it|they|there|that|this)(?:['\u2019]|\s)",
     re.IGNORECASE,
 )
 """A clause that only gives a reason for a denial: it says something of somebody, and no wish. "It's
@@ -211,8 +212,11 @@ _OFFER: Final = re.compile(
 another question ("For two people?") it is an answer."""
 _CONSENT: Final = re.compile(
     r"\W*(?:(?:yes|yeah|yep|yup|sure|ok(?:ay)?|right|exactly|of course|absolutely|definitely|"
-    r"certainly|please|do(?: (?:it|that|so))?|go (?:ahead|for it|on)|sounds good|great|good|fine|"
-    r"perfect)\b\W*)+(?:(?:then|now|thanks|thank you)\b\W*)*",
+    r"certainly|please|do(?: (?:it|that|so))?|go(?: (?:ahead|for it|on))?|sounds good|great|good|"
+    r"fine(?: (?:with|by) me)?|perfect|(?:i )?agreed?|approved|alright|why not|"
+    r"let['\u2019]?s do (?:it|that)|i['\u2019]?d like (?:it|that)|"
+    r"(?:that|it)(?:['\u2019]| woul)d be (?:good|great|nice|lovely|perfect))\b\W*)+"
+    r"(?:(?:then|now|thanks|thank you)\b\W*)*",
     re.IGNORECASE,
 )
 """Whole requests that only consent to what the assistant has asked."""
@@ -274,12 +278,17 @@ class RequestInContext:
     question: str = ""
 
     @property
+    def only_consents(self) -> bool:
+        """Whether the request says nothing but yes to the question."""
+        return bool(self.question) and _CONSENT.fullmatch(self.text) is not None
+
+    @property
     def asked(self) -> str:
         """What is asked for: where the request consents to a question, what that question offers,
         and what the request says besides."""
         if not self.question:
             return self.text
-        if _CONSENT.fullmatch(self.text):
+        if self.only_consents:
             return self.question
         return f"{self.question}\n{self.text}"
 
@@ -367,13 +376,19 @@ def _asks_for_nothing(request: Request) -> bool:
     return bool(is_apart) or is_comment(request) or declines_offer(request)
 
 
-def declines_offer(request: Request) -> bool:
-    """Whether a request only says no to what the assistant's latest answer offers to do: what it
-    does not refuse has no content of its own, but reasons."""
+def answers_no(request: Request) -> bool:
+    """Whether a request begins by saying no to what the assistant's latest answer offers to do."""
     text, answer = request.text, _latest_answer(request)
     if answer is None or not _asks(answer) or not _OFFER.match(_last_sentence(answer)):
         return False
-    if _asks(text) or not _DENIAL.match(text):
+    return not _asks(text) and _DENIAL.match(text) is not None
+
+
+def declines_offer(request: Request) -> bool:
+    """Whether a request only says no to what the assistant's latest answer offers to do: what it
+    does not refuse has no content of its own, but reasons."""
+    text = request.text
+    if not answers_no(request):
         return False
     clauses = _CLAUSE_END.split(refusals_in(text).rest)
     is_cut = not text.strip().startswith(clauses[0])
@@ -475,6 +490,13 @@ def adds_a_detail(text: str) -> bool:
 def points_back(text: str) -> bool:
     """Whether a text begins as people continue or answer, or has a word that points back."""
     return bool(_OPENING.match(text) or _REPLY.match(text)) or has_pointer(text)
+
+
+def verb_beside_pronoun(text: str) -> str:
+    """The only content word of a request whose object is a pronoun, as "cancel" of "cancel it";
+    else empty."""
+    own = _content_words(text)
+    return own[0] if len(own) == 1 and _PRONOUN.search(text) else ""
 
 
 def has_pointer(text: str) -> bool:

@@ -26,11 +26,13 @@ from router.stages.apart import UNANSWERED, Apart, clauses_apart, compared_with_
 from router.stages.followup import (
     RequestInContext,
     adds_a_detail,
+    answers_no,
     declines_offer,
     in_context,
     is_comment,
     is_whole_question,
     points_back,
+    verb_beside_pronoun,
 )
 from router.stages.from_ranking import (
     DEFAULT_CAUTION,
@@ -178,11 +180,13 @@ class _Reader:
 
         What looks like a follow-up may begin a new subject, and is then not read in the context
         (``_begins_subject``, ``_is_unrelated``). Otherwise the route with the higher confidence is
-        taken; where there is no route, the last reading. What the assistant has offered, and the
-        request consents to, goes before what the request says. A context that tries to instruct the
-        router is ignored.
+        taken; where there is no route, the last reading. Of "cancel it" the verb
+        tells nothing where the skill of the context knows it, too; then the context decides. What
+        the assistant has offered, and the request consents to, goes before what the request says.
+        A context that tries to instruct the router is ignored.
         """
         decided, chosen = alone, RequestInContext(asked.text)
+        follow_up = in_context(request, self.index.skill_names)
         declines = declines_offer(request)
         if (declines or is_comment(request)) and not alone.names_skills:
             reason = "the request only comments on the answer before it"
@@ -191,8 +195,10 @@ class _Reader:
             decided = RetrievalDecision(
                 Decision.ABSTAIN, (), COMMENT_CONFIDENCE, reason, alone.evidence, alone.matches
             )
-        elif not _begins_subject(asked.text, ranking, alone):
-            follow_up = in_context(request, self.index.skill_names)
+        elif (follow_up.only_consents and not alone.names_skills) or not _begins_subject(
+            asked.text, ranking, alone, says_no=answers_no(request)
+        ):
+            verb = verb_beside_pronoun(asked.text)
             is_instruction = instructs_the_router(follow_up.whole)
             for reading in () if is_instruction else follow_up.readings():
                 found = await self.rank(reading.asked, asked.among, context=reading.context)
@@ -201,8 +207,10 @@ class _Reader:
                 ):
                     continue
                 read = decide_from_ranking(reading.asked, found, caution=self.caution)
+                best = found.matches[0]
+                is_shared = verb in best.terms and best.name not in alone.selected
                 is_surer = bool(reading.question) or read.confidence > alone.confidence
-                if not alone.selected or (read.selected and is_surer):
+                if is_shared or not alone.selected or (read.selected and is_surer):
                     ranking, decided, chosen = found, _without(asked.refused, read), reading
                 if read.selected:
                     break
@@ -248,10 +256,12 @@ def _with_apart(decided: RetrievalDecision, apart: Apart) -> RetrievalDecision:
     return decided
 
 
-def _begins_subject(text: str, ranking: Ranking, decided: RetrievalDecision) -> bool:
+def _begins_subject(
+    text: str, ranking: Ranking, decided: RetrievalDecision, *, says_no: bool
+) -> bool:
     """Whether a request, ranked alone, needs no context: it names a skill outright, it does not
-    point back and is routed well enough by one of its words, it is unrelated to all skills, or it
-    has no word at all, as "???"."""
+    point back but to say no, and is routed well enough by one of its words, it is unrelated to all
+    skills, or it has no word at all, as "???"."""
     fits, special = decided.fits, decided.evidence.get("special")
     is_unrelated = (
         fits is not None
@@ -261,7 +271,7 @@ def _begins_subject(text: str, ranking: Ranking, decided: RetrievalDecision) -> 
         and not adds_a_detail(text)
     )
     is_sure = bool(decided.selected) and decided.confidence >= NEW_SUBJECT
-    by_word = bool(ranking.matches[0].terms) and not points_back(text)
+    by_word = bool(ranking.matches[0].terms) and (says_no or not points_back(text))
     return decided.names_skills or ranking.wordless or is_unrelated or (is_sure and by_word)
 
 

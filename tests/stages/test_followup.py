@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cascade import router_over, shipped_router, write_skill
 
+from router import SemanticRouter
 from router.request import Request, Turn
 from router.result import Decision, Outcome, Stage
 from router.retrieval.names import SkillNames
@@ -140,25 +141,63 @@ def test_who_says_no_to_an_offer_does_not_ask_for_it(request_: str) -> None:
     "request_",
     [
         *("no, send 20 instead", "no, the blue ones", "not by mail, by post", "no problem, do it"),
-        *(
-            "no, on Friday",
-            "no, I want two",
-            "no, it's for Ann",
-            "not a bad idea, do it",
-            "why not",
-        ),
-        *(
-            "don't wait",
-            "yes, don't ask again",
-            "both, no hurry",
-            "only the blue ones, not the red",
-        ),
+        *("no, on Friday", "no, I want two", "no, it's for Ann", "not a bad idea, do it"),
+        *("don't wait", "yes, don't ask again", "both, no hurry", "the blue ones, not the red"),
         *("no, send it to Ann", "no, I'd rather have the blue ones", "no, they need 20"),
+        *("why not", "hold it until 8", "I can't before 9"),
     ],
 )
 def test_who_says_no_and_what_is_wanted_instead_is_read_with_the_offer(request_: str) -> None:
     history = [Turn("user", "book a table for two"), Turn("assistant", "Shall I send a reminder?")]
     assert in_context(Request.parse(request_, history=history)).turns == 1
+
+
+@pytest.fixture
+def funerals(tmp_path: Path) -> SemanticRouter:
+    root = tmp_path / "skills"
+    cancelling = ("examples:", "  - cancel my plan", "  - cancel hers", "  - pay it off monthly")
+    write_skill(root, "prepaid-plan", "Sets up and changes prepaid funeral plans.", *cancelling)
+    chapel = "Books the chapel, church or hall for a service, and moves or cancels that booking."
+    write_skill(root, "chapel", chapel)
+    write_skill(root, "flowers", "Orders wreaths from the florist.")
+    write_skill(root, "coffin", "Orders a coffin or an urn from a supplier.")
+    write_skill(root, "contract", "Sends the contract when they go ahead and have agreed.")
+    write_skill(root, "eulogy", "Helps a relative to write a eulogy.")
+    return router_over(root, tmp_path / "state")
+
+
+@pytest.mark.parametrize("request_", ["go ahead", "agreed", "alright", "fine with me", "why not"])
+async def test_who_consents_gets_the_offer_although_a_skill_has_the_words_of_the_consent(
+    funerals: SemanticRouter, request_: str
+) -> None:
+    offer = "Two. Shall I order five urns from the supplier?"
+    history = [Turn("user", "how many urns are left?"), Turn("assistant", offer)]
+    async with funerals as router:
+        result = await router.route(request_, history=history)
+    assert result.selected_skills == ("coffin",)
+
+
+async def test_who_wants_something_else_than_what_is_offered_gets_that(
+    funerals: SemanticRouter, tmp_path: Path
+) -> None:
+    examples = ("examples:", "  - is the church free", "  - change the time of the service")
+    write_skill(tmp_path / "skills", "chapel", "Books the chapel or church.", *examples)
+    offer = "Yes, at two. Shall I book the church for the service?"
+    history = [Turn("user", "is the church free on Monday?"), Turn("assistant", offer)]
+    async with funerals as router:
+        result = await router.route("no, order a wreath instead", history=history)
+    assert result.selected_skills == ("flowers",)
+
+
+async def test_a_verb_that_two_skills_know_is_read_with_what_it_points_to(
+    funerals: SemanticRouter,
+) -> None:
+    async with funerals as router:
+        alone = await router.route("cancel it")
+        booked = await router.route("cancel it", history=["book the church"])
+        other = await router.route("cancel it", history=["set up a prepaid plan for Ann"])
+    assert alone.selected_skills == other.selected_skills == ("prepaid-plan",)
+    assert booked.selected_skills == ("chapel",)
 
 
 @pytest.mark.parametrize("request_", ["no", "no, leave them", "don't push any", "stop"])
