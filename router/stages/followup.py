@@ -174,7 +174,7 @@ _REJECTION: Final = re.compile(
 """Whole requests that reject what the router did before."""
 _DENIAL: Final = re.compile(
     r"(?!.*(?:\bnot|n['\u2019]t|\bneed to) (?:wait|hesitate)\b)"
-    r"\W*(?:(?:please|thanks?|thank you|sorry|ok(?:ay)?|well|oh|hm+)\W+)*"
+    r"\W*(?:(?:please|thanks?|thank you|sorry|well|oh|hm+)\W+)*"
     r"(?!(?:yes|yeah|yep|yup|sure)\b)[^,.;:!?\n]*?(?:\b(?:no|nope|nah|(?<!why )not|never|wait|stop|"
     r"hold|hang on|later|leave|skip|let me think)\b|n['\u2019]t\b)",
     re.IGNORECASE,
@@ -184,7 +184,8 @@ _BESIDE_DENIAL: Final = frozenset(
     (
         *("never", "ever", "wait", "stop", "hold", "off", "hang", "later", "leave", "skip"),
         *("think", "know", "absolutely", "definitely", "certainly", "course", "better", "today"),
-        *("necessary", "needed", "required", "bother", "maybe", "under", "circumstances"),
+        *("necessary", "needed", "required", "bother", "maybe", "under", "circumstances", "say"),
+        *("minute", "moment", "we'd"),
     )
 )
 """Words that ask for nothing beside a denial."""
@@ -195,11 +196,13 @@ _CLAUSE_END: Final = re.compile(
 _REASON: Final = re.compile(
     r"(?!.*(?:\b(?:want|need|like|prefer|mean|choose|take)s?\b|\d|"
     r"\b(?:meant|rather|instead|only|just|but)\b|['\u2019]s (?:for|at|on|in|to|from|the)\b))"
-    r"\W*(?:too|i|we|you|he|she|it|they|there|that|this)(?:['\u2019]|\s)",
+    r"\W*(?:(?:too|i|we|you|he|she|it|they|there|that|this|don)(?:['\u2019]|\s)|"
+    r"(?:leave|keep) (?:it|that|them|him|her)\b|"
+    r"(?:(?!(?:wh\w+|that|if|an?)\b)\w+ ){1,2}(?:is|are|was|has|had|will|can|says?|said)\b)",
     re.IGNORECASE,
 )
-"""A clause that only gives a reason for a denial: it says something of somebody, and no wish. "It's
-for Ann" is a wish, because it corrects the offer."""
+"""How a clause begins that only gives a reason for a denial: it states something, and has no word
+of a wish. "It's for Ann" is a wish, because it corrects the offer."""
 _GOES_AHEAD: Final = re.compile(
     r"(?<!not )(?<!n['\u2019]t )\b(?:do (?:it|that|so)|go)\b", re.IGNORECASE
 )

@@ -126,6 +126,7 @@ def test_a_rejection_does_not_ask_for_the_same_again(request_: str) -> None:
         *("no reminder please", "we don't need one", "let me think about it", "hold off for now"),
         *("no, I'll do that myself", "no, that's too expensive", "nope, too late", "stop", "never"),
         *("no, we have enough", "no thank you, she knows", "that won't be necessary", "not sure"),
+        *("no, the guests are here", "no, my wife is there", "nah, leave them", "wait a minute"),
     ],
 )
 def test_who_says_no_to_an_offer_does_not_ask_for_it(request_: str) -> None:
@@ -144,6 +145,7 @@ def test_who_says_no_to_an_offer_does_not_ask_for_it(request_: str) -> None:
         *("no, on Friday", "no, I want two", "no, it's for Ann", "not a bad idea, do it"),
         *("don't wait", "yes, don't ask again", "both, no hurry", "the blue ones, not the red"),
         *("no, send it to Ann", "no, I'd rather have the blue ones", "no, they need 20"),
+        *("no, draft a will for him", "ok, no flowers", "no, ask who is coming"),
         *("why not", "hold it until 8", "I can't before 9"),
     ],
 )
