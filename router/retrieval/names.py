@@ -48,8 +48,8 @@ _REFUSAL: Final = re.compile(
 )
 """What stands directly before a refused name."""
 _CALL: Final = re.compile(
-    r"(?:(?:^|[.!?;:(])(?:\s*(?:and|but|so|now)\b)?|\b(?:please|then|have|use|using|run|running|with|via|try|call|invoke|apply)"
-    r"(?: the)?)\s*\Z",
+    r"(?:(?:^|[.!?;:(])(?:\s*(?:and|but|so|now)\b)?|"
+    r"\b(?:please|then|have|use|using|run|running|with|via|try|call|invoke|apply)(?: the)?)\s*\Z",
     re.MULTILINE,
 )
 """What stands directly before "/git" and "$git" where they name a skill."""
