@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from router.errors import EncoderError
 from router.retrieval.index import SkillIndex
 from router.retrieval.refusals import refusals_in
-from router.stages.followup import has_pointer
+from router.stages.standing_alone import has_pointer
 from router.text import words
 
 if TYPE_CHECKING:

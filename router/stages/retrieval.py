@@ -23,17 +23,7 @@ from router.retrieval.index import SkillIndex
 from router.retrieval.matches import Ranking
 from router.retrieval.reader import Part
 from router.stages.apart import UNANSWERED, Apart, clauses_apart, compared_with_whole, decided_apart
-from router.stages.followup import (
-    RequestInContext,
-    adds_a_detail,
-    answers_no,
-    declines_offer,
-    in_context,
-    is_comment,
-    is_whole_question,
-    points_back,
-    verb_beside_pronoun,
-)
+from router.stages.followup import RequestInContext, in_context
 from router.stages.from_ranking import (
     DEFAULT_CAUTION,
     MAX_SELECTED,
@@ -44,6 +34,13 @@ from router.stages.from_ranking import (
 )
 from router.stages.further import MAX_CANDIDATES
 from router.stages.refused import Asked, asked_for
+from router.stages.replies import answers_no, declines_offer, is_comment
+from router.stages.standing_alone import (
+    adds_a_detail,
+    is_whole_question,
+    points_back,
+    verb_beside_pronoun,
+)
 
 NEW_SUBJECT: Final = 0.65
 """A short request that is routed alone with this confidence, by one of its words, is not read in

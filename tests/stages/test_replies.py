@@ -1,0 +1,221 @@
+"""What a request says as a reply to the assistant: thanks, a comment, yes or no."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cascade import router_over, shipped_router, write_skill
+
+from router import SemanticRouter
+from router.request import Request, Turn
+from router.result import Decision
+from router.stages.followup import RequestInContext, in_context
+
+BOOKED = (Turn("user", "book a table for two"), Turn("assistant", "Which restaurant?"))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "thanks",
+        "Thank you!",
+        "ok thanks",
+        "great, thanks a lot",
+        "many thanks for your help",
+        "no, thank you",
+        "thx :)",
+        "Hello there",
+        "Good morning!",
+        "Thanks, good night",
+        "bye",
+        "You’re welcome",
+        "That's all, see you tomorrow!",
+        "never mind",
+        "never mind, forget it",
+        "thanks a million, you've been very helpful",
+        "that was quick, nice job",
+        "haha",
+    ],
+)
+def test_who_thanks_or_greets_asks_for_nothing_again(request_: str) -> None:
+    assert in_context(Request.parse(request_, history=BOOKED)) == RequestInContext(request_)
+    asked = Request.parse("again", history=["book a table for two", request_])
+    assert in_context(asked) == RequestInContext("again", "book a table for two", 1)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "tell me a joke",
+        "How are you today?",
+        "who made you?",
+        "what's the weather like?",
+        "I’m bored",
+    ],
+)
+def test_small_talk_is_not_about_the_turn_before(request_: str) -> None:
+    assert in_context(Request.parse(request_, history=BOOKED)) == RequestInContext(request_)
+    assert in_context(Request.parse(f"and {request_} in Rome", history=BOOKED)).turns == 1
+
+
+@pytest.mark.parametrize(
+    "request_", ["not that one", "No, not this!", "wrong skill", "that's the wrong one"]
+)
+def test_a_rejection_does_not_ask_for_the_same_again(request_: str) -> None:
+    assert in_context(Request.parse(request_, history=BOOKED)) == RequestInContext(request_)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        *("no", "Nope.", "not now", "no, don't", "please don't", "later", "no thanks", "not yet"),
+        *("no, don't send any", "I'd rather not", "absolutely not", "no need for that", "wait"),
+        *("no reminder please", "we don't need one", "let me think about it", "hold off for now"),
+        *("no, I'll do that myself", "no, that's too expensive", "nope, too late", "stop", "never"),
+        *("no, we have enough", "no thank you, she knows", "that won't be necessary", "not sure"),
+        *("no, the guests are here", "no, my wife is there", "nah, leave them", "wait a minute"),
+    ],
+)
+def test_who_says_no_to_an_offer_does_not_ask_for_it(request_: str) -> None:
+    """It loaded the skill that would have done it."""
+    for offer in ("Done. Shall I send a reminder?", "OK, do you want me to send a reminder?"):
+        history = [Turn("user", "book a table for two"), Turn("assistant", offer)]
+        assert in_context(Request.parse(request_, history=history)).turns == 0
+    asked = [Turn("user", "book a table"), Turn("assistant", "Is it for two people?")]
+    assert in_context(Request.parse("no", history=asked)).turns == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        *("no, send 20 instead", "no, the blue ones", "not by mail, by post", "no problem, do it"),
+        *("no, on Friday", "no, I want two", "no, it's for Ann", "not a bad idea, do it"),
+        *("don't wait", "yes, don't ask again", "both, no hurry", "the blue ones, not the red"),
+        *("no, send it to Ann", "no, I'd rather have the blue ones", "no, they need 20"),
+        *("no, draft a will for him", "ok, no flowers", "no, ask who is coming"),
+        *("why not", "hold it until 8", "I can't before 9"),
+    ],
+)
+def test_who_says_no_and_what_is_wanted_instead_is_read_with_the_offer(request_: str) -> None:
+    history = [Turn("user", "book a table for two"), Turn("assistant", "Shall I send a reminder?")]
+    assert in_context(Request.parse(request_, history=history)).turns == 1
+
+
+@pytest.fixture
+def funerals(tmp_path: Path) -> SemanticRouter:
+    root = tmp_path / "skills"
+    cancelling = ("examples:", "  - cancel my plan", "  - cancel hers", "  - pay it off monthly")
+    write_skill(root, "prepaid-plan", "Sets up and changes prepaid funeral plans.", *cancelling)
+    chapel = "Books the chapel, church or hall for a service, and moves or cancels that booking."
+    write_skill(root, "chapel", chapel)
+    write_skill(root, "flowers", "Orders wreaths from the florist.")
+    write_skill(root, "coffin", "Orders a coffin or an urn from a supplier.")
+    write_skill(root, "contract", "Sends the contract when they go ahead and have agreed.")
+    write_skill(root, "eulogy", "Helps a relative to write a eulogy.")
+    return router_over(root, tmp_path / "state")
+
+
+@pytest.mark.parametrize("request_", ["go ahead", "agreed", "alright", "fine with me", "why not"])
+async def test_who_consents_gets_the_offer_although_a_skill_has_the_words_of_the_consent(
+    funerals: SemanticRouter, request_: str
+) -> None:
+    offer = "Two. Shall I order five urns from the supplier?"
+    history = [Turn("user", "how many urns are left?"), Turn("assistant", offer)]
+    async with funerals as router:
+        result = await router.route(request_, history=history)
+    assert result.selected_skills == ("coffin",)
+
+
+async def test_who_wants_something_else_than_what_is_offered_gets_that(
+    funerals: SemanticRouter, tmp_path: Path
+) -> None:
+    examples = ("examples:", "  - is the church free", "  - change the time of the service")
+    write_skill(tmp_path / "skills", "chapel", "Books the chapel or church.", *examples)
+    offer = "Yes, at two. Shall I book the church for the service?"
+    history = [Turn("user", "is the church free on Monday?"), Turn("assistant", offer)]
+    async with funerals as router:
+        result = await router.route("no, order a wreath instead", history=history)
+    assert result.selected_skills == ("flowers",)
+
+
+async def test_a_verb_that_two_skills_know_is_read_with_what_it_points_to(
+    funerals: SemanticRouter,
+) -> None:
+    async with funerals as router:
+        alone = await router.route("cancel it")
+        booked = await router.route("cancel it", history=["book the church"])
+        other = await router.route("cancel it", history=["set up a prepaid plan for Ann"])
+    assert alone.selected_skills == other.selected_skills == ("prepaid-plan",)
+    assert booked.selected_skills == ("chapel",)
+
+
+@pytest.mark.parametrize("request_", ["no", "no, leave them", "don't push any", "stop"])
+async def test_nothing_is_loaded_for_who_says_no_to_an_offer(tmp_path: Path, request_: str) -> None:
+    """The request alone may well be like a skill."""
+    write_skill(tmp_path / "skills", "stop-pushing", "Stop, say no, leave or cancel what is pushed")
+    write_skill(tmp_path / "skills", "push", "Push commits to the remote branch")
+    history = [Turn("user", "are there new commits"), Turn("assistant", "Two. Shall I push them?")]
+    async with router_over(tmp_path / "skills", tmp_path / "state") as router:
+        result = await router.route(request_, history=history)
+    assert (result.decision, result.selected_skills) == (Decision.ABSTAIN, ())
+    assert result.reasoning == "the request declines what the assistant offers"
+
+
+def test_praise_asks_for_something_only_where_it_answers_a_question() -> None:
+    asked = Turn("user", "book a table for two")
+    done, question = Turn("assistant", "Done."), Turn("assistant", "Shall I add a child's seat?")
+    assert in_context(Request.parse("ok, great!", history=[asked, done])).turns == 0
+    assert in_context(Request.parse("ok, great!", history=[asked, question])).turns == 1
+    assert in_context(Request.parse("ok, great!", history=[asked])).turns == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "legend",
+        "Great, you’re a star!",
+        "you are amazing",
+        "nice one",
+        "that worked",
+        "you rock!",
+        "good bot",
+        "ok I'll wait then",
+        "never mind, found it myself",
+        "perfect, exactly what I needed",
+        "wow, that's great news",
+    ],
+)
+def test_a_comment_on_an_answer_asks_for_nothing_unless_the_answer_asks(request_: str) -> None:
+    asked = Turn("user", "book a table for two")
+    done, question = Turn("assistant", "Done."), Turn("assistant", "Shall I add a child's seat?")
+    assert in_context(Request.parse(request_, history=[asked, done])).turns == 0
+    assert in_context(Request.parse(request_, history=[asked])).turns == 1
+    if not request_.startswith(("never mind", "ok I'll wait")):  # which refuse, whatever was asked
+        assert in_context(Request.parse(request_, history=[asked, question])).turns == 1
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["red", "is that good?", "really?", "good, now the other", "it worked before", "what is that?"],
+)
+def test_who_says_more_than_a_comment_is_read_with_the_turn_before(request_: str) -> None:
+    history = [Turn("user", "book a table for two"), Turn("assistant", "Done.")]
+    assert in_context(Request.parse(request_, history=history)).turns == 1
+
+
+async def test_a_comment_on_an_answer_is_neither_routed_nor_asked_about(tmp_path: Path) -> None:
+    history = [Turn("user", "squash the last four commits"), Turn("assistant", "Done.")]
+    async with shipped_router(tmp_path) as router:
+        results = [
+            await router.route(said, history=history) for said in ("that worked", "I'll wait then")
+        ]
+    assert [result.decision for result in results] == [Decision.ABSTAIN] * 2
+
+
+async def test_a_name_that_is_a_word_of_praise_is_a_name_where_it_is_marked(tmp_path: Path) -> None:
+    write_skill(tmp_path / "skills", "hero", "Makes a hero image for the top of a web page.")
+    history = [Turn("user", "publish the page"), Turn("assistant", "Done.")]
+    async with router_over(tmp_path / "skills", tmp_path / "state") as router:
+        results = [await router.route(said, history=history) for said in ("/hero", "my hero!")]
+    assert [result.selected_skills for result in results] == [("hero",), ()]
