@@ -38,10 +38,12 @@ from router.result import Evidence
 from router.retrieval.names import SkillNames
 from router.stages.replies import (
     MAX_ANSWER_CHARACTERS,
+    answer_before,
     asks,
     asks_for_nothing,
     consents,
     latest_answer,
+    offer_before,
     question_consented_to,
     says_nothing,
 )
@@ -126,7 +128,7 @@ class RequestInContext:
         """The reason of a decision, and what the request was read with and why."""
         if not self.note:
             return reason
-        why = "it consents" if self.question else why_not_alone(self.text)
+        why = "it answers that" if self.question else why_not_alone(self.text)
         return f"{reason}{self.note}, because {why}"
 
 
@@ -137,10 +139,10 @@ def in_context(request: Request, names: SkillNames = _NO_NAMES) -> RequestInCont
         return RequestInContext(request.text)
     answer = latest_answer(request)
     earlier = [turn.text[:MAX_TURN_CHARACTERS] for turn in request.history if turn.role == "user"]
-    end, question = "", ""
-    if answer is not None and request.history[-1].role == "assistant" and asks(answer):
-        end = names.removed_from(answer.rstrip()[-MAX_ANSWER_CHARACTERS:])
-        question = question_consented_to(request.text, end, names)
+    end, question, before = "", "", answer_before(request)
+    if asks(before) or offer_before(request):
+        end = names.removed_from(before.rstrip()[-MAX_ANSWER_CHARACTERS:])
+        question = question_consented_to(request.text, before, names)
     parts = [request.text]
     while earlier and len(parts) <= MAX_TURNS and not stands_alone(parts[0]):
         turn = earlier.pop()

@@ -95,51 +95,56 @@ _REJECTION: Final = re.compile(
     re.IGNORECASE,
 )
 """Whole requests that reject what the router did before."""
+_STOPS: Final = (
+    *("never", "neither", "none", "nothing", "wait", "stop", "hold", "later", "leave", "skip"),
+    *("forget", "drop", "refrain"),
+)
+"""Words that say no, and ask for nothing by themselves."""
 _DENIAL: Final = re.compile(
-    r"(?!.*(?:\bnot|n['\u2019]t|\bneed to) (?:wait|hesitate)\b)"
+    r"(?!.*(?:\b(?:not|no need to)|n['\u2019]t) (?:wait|hesitate|mind|hurt|see why)\b|"
+    r".*\b(?:no objection|not a bad|say no to))"
     r"\W*(?:(?:please|thanks?|thank you|sorry|well|oh|hm+)\W+)*"
-    r"(?!(?:yes|yeah|yep|yup|sure)\b)[^,.;:!?\n]*?(?:\b(?:no|nope|nah|(?<!why )not|never|wait|stop|"
-    r"hold|hang on|later|leave|skip|let me think)\b|n['\u2019]t\b)",
+    r"(?!(?:yes|yeah|yep|yup|sure)\b)[^,.;:!?\n]*?(?:\b(?:no|nope|nah|(?<!why )not|hang on|"
+    rf"let me think|(?:cancel|scrap) (?:it|that|this)|{'|'.join(_STOPS)})\b|n['\u2019]t\b)"
+    r"(?![^,.;:!\n]*\?)",
     re.IGNORECASE,
 )
-"""How a request begins that says no: with a negation, or a word that stops, in its first clause."""
-_BESIDE_DENIAL: Final = frozenset(
-    (
-        *("never", "ever", "wait", "stop", "hold", "off", "hang", "later", "leave", "skip"),
-        *("think", "know", "absolutely", "definitely", "certainly", "course", "better", "today"),
-        *("necessary", "needed", "required", "bother", "maybe", "under", "circumstances", "say"),
-        *("minute", "moment", "we'd"),
-    )
+"""How a request begins that says no: with a negation, or a word that stops, in its first clause,
+which is no question."""
+_NO_END: Final = re.compile(
+    r"[,.;:!\n]+|\s[-\u2013\u2014]\s|(?:(?<=\bno)|(?<=\bnah)|(?<=\bnope))\s"
 )
-"""Words that ask for nothing beside a denial."""
-_CLAUSE_END: Final = re.compile(
-    r"[,.;:!\n]+|\s[-\u2013\u2014]\s|(?:(?<=\bno)|(?<=\bnah)|(?<=\bnope))\s|\bbecause\b",
+"""Where the clause ends that says no."""
+_WISH: Final = re.compile(
+    r"(?:^|[,.;:!])\W*(?:(?:no|nope|nah|ok(?:ay)?|but|and|please|yes|just)\W+)*"
+    r"(?:(?:only|rather|instead|make it|in|at|by|for|from|to|with|without|on|until|till|before|"
+    r"after|via|between)\b|the \w+(?: \w+)? ones?\b|(?:the )?(?:\w+ )?\d|do (?:it|that|so)\b|"
+    r"go\b|(?!(?:i|we|you|he|she|they|it|that|leave|keep|forget|drop|cancel)\b)\w+ "
+    r"(?:it|them|him)\b)|\binstead\W*$|['\u2019]s (?:for|at|on|in|to|from) \w|"
+    r"\b(?:i|we)(?:['\u2019]d| would)? (?:want|need|like|prefer|meant?|rather have)\b",
     re.IGNORECASE,
 )
-_REASON: Final = re.compile(
-    r"(?!.*(?:\b(?:want|need|like|prefer|mean|choose|take)s?\b|\d|"
-    r"\b(?:meant|rather|instead|only|just|but)\b|['\u2019]s (?:for|at|on|in|to|from|the)\b))"
-    r"\W*(?:(?:too|i|we|you|he|she|it|they|there|that|this|don)(?:['\u2019]|\s)|"
-    r"(?:leave|keep) (?:it|that|them|him|her)\b|"
-    r"(?:(?!(?:wh\w+|that|if|an?)\b)\w+ ){1,2}(?:is|are|was|has|had|will|can|says?|said)\b)",
-    re.IGNORECASE,
-)
-"""How a clause begins that only gives a reason for a denial: it states something, and has no word
-of a wish. "It's for Ann" is a wish, because it corrects the offer."""
-_GOES_AHEAD: Final = re.compile(
-    r"(?<!not )(?<!n['\u2019]t )\b(?:do (?:it|that|so)|go)\b", re.IGNORECASE
-)
+"""What corrects or completes an offer: "on Friday", "the blue ones", "20 instead", "it's for Ann",
+"send it to Ann"."""
 _OFFER: Final = re.compile(
-    r"(?:.{0,40}\W)?(?:(?:shall|should|may|can) (?:i|we)|"
-    r"(?:(?:do|would) you )?(?:want|like) (?:me|us) to)\b",
+    r"\b(?:(?:shall|should|may|can|could|might) (?:i|we)|"
+    r"(?:i|we)(?: can| could| may| might|['\u2019]ll|['\u2019]d| will| would)|(?:me|us) to|"
+    r"(?:if|about) (?:i|we))\b",
     re.IGNORECASE,
 )
-"""How a question begins that offers to do something. A denial behind it wants none of it; behind
-another question ("For two people?") it is an answer."""
+"""What a sentence has that offers to do something. Behind another question ("For two people?") a
+"no" is an answer."""
+_INVITES: Final = re.compile(
+    r"\?|\b(?:let me know|say (?:so|yes|the word)|if you (?:like|want|wish))\b", re.IGNORECASE
+)
+"""What the end of an answer has that waits for a yes or a no."""
 _CONSENT: Final = re.compile(
     r"\W*(?:(?:yes|yeah|yep|yup|sure|ok(?:ay)?|right|exactly|of course|absolutely|definitely|"
     r"certainly|please|do(?: (?:it|that|so))?|go(?: (?:ahead|for it|on))?|sounds good|great|good|"
-    r"fine(?: (?:with|by) me)?|perfect|(?:i )?agreed?|approved|alright|why not|"
+    r"fine(?: (?:with|by) me)?|perfect|(?:i )?agreed?|approved|alright|why not|no objections?|y|"
+    r"(?:(?:(?:that|it)['\u2019]?s )?(?:a )?|not a )(?:good|great|bad) idea|be my guest|"
+    r"(?:i )?(?:do(?: not|n['\u2019]t) (?:mind|see why not)|can(?:not|['\u2019]t) say no to that)|"
+    r"(?:it )?can['\u2019]?t hurt|no rush|"
     r"let['\u2019]?s do (?:it|that)|i['\u2019]?d like (?:it|that)|"
     r"(?:that|it)(?:['\u2019]| woul)d be (?:good|great|nice|lovely|perfect))\b\W*)+"
     r"(?:(?:then|now|thanks|thank you)\b\W*)*",
@@ -147,20 +152,24 @@ _CONSENT: Final = re.compile(
 )
 """Whole requests that only consent to what the assistant has asked."""
 _AGREEMENT: Final = re.compile(
-    r"\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|of course|absolutely|definitely|certainly|great|good|"
-    r"perfect|please)\b",
+    r"\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|of course|absolutely|definitely|certainly)\b",
     re.IGNORECASE,
 )
 _RESERVATION: Final = re.compile(
-    r"\b(?:but|no|not|never|first|before|instead|rather|later)\b|n['\u2019]t\b|\?", re.IGNORECASE
+    r"\b(?:but|no|not|never|first|before|instead|rather|later|maybe|once|after|if|already|until|"
+    r"forget|cancel)\b|n['\u2019]t\b|\?",
+    re.IGNORECASE,
 )
 """Requests that begin like the first, and have nothing like the second, consent and say more:
 "ok, take the cheaper one"."""
 _OPEN_QUESTION: Final = re.compile(
-    r"\W*(?:and |or |so )?(?:what|which|who|whom|whose|when|where|why|how)\b", re.IGNORECASE
+    r"\W*(?:and |or |so )?(?:what|which|who|whom|whose|when|where|why|how(?! about\b))\b",
+    re.IGNORECASE,
 )
 """How questions begin that cannot be consented to."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?:;])\s+|\n+")
+SENTENCES_OF_OFFER: Final = 3
+"""An offer stands in one of the last sentences: "I can send it. Is that OK? Just say the word."."""
 MAX_ANSWER_CHARACTERS: Final = 200
 """How much of an answer is used. Its later part is often polite talk: with 300 characters, three
 fewer of 95 follow-ups were routed right than with 200."""
@@ -170,31 +179,39 @@ def asks_for_nothing(request: Request) -> bool:
     """Whether a request asks for nothing that the turn before was about."""
     text = request.text
     is_apart = is_courtesy(text) or _SMALL_TALK.fullmatch(text) or _REJECTION.fullmatch(text)
-    return bool(is_apart) or is_comment(request) or declines_offer(request)
+    return bool(is_apart) or is_comment(request)
 
 
-def answers_no(request: Request) -> bool:
-    """Whether a request begins by saying no to what the assistant's latest answer offers to do."""
-    text, answer = request.text, latest_answer(request)
-    if answer is None or not asks(answer) or not _OFFER.match(_last_sentence(answer)):
+def offer_before(request: Request) -> str:
+    """The sentence in which the assistant, in the turn before a request, offers to do something;
+    empty if it does not."""
+    sentences = _last_sentences(answer_before(request))
+    if not _INVITES.search(" ".join(sentences)):
+        return ""
+    offers = (one for one in sentences if _OFFER.search(one) and not _OPEN_QUESTION.match(one))
+    return next(offers, "")
+
+
+def says_no(text: str) -> bool:
+    """Whether a text says no to an offer, by how it begins or by a refusal further on, and asks
+    nothing."""
+    if asks(text):
         return False
-    return not asks(text) and _DENIAL.match(text) is not None
+    begins_with_no = _DENIAL.match(text) is not None
+    return begins_with_no or bool(not _AGREEMENT.match(text) and refusals_in(text).refused)
 
 
-def declines_offer(request: Request) -> bool:
-    """Whether a request only says no to what the assistant's latest answer offers to do: what it
-    does not refuse has no content of its own, but reasons."""
-    text = request.text
-    if not answers_no(request):
-        return False
-    clauses = _CLAUSE_END.split(refusals_in(text).rest)
-    is_cut = not text.strip().startswith(clauses[0])
-    kept = " ".join(
-        clause
-        for place, clause in enumerate(clauses)
-        if not (_REASON.match(clause) and (place or is_cut))
-    )
-    return _BESIDE_DENIAL.issuperset(content_words(kept)) and not _GOES_AHEAD.search(kept)
+def only_says_no(text: str) -> bool:
+    """Whether a text has no content word but those that say no."""
+    return set(content_words(text)).issubset((*_STOPS, "cancel", "scrap", "think", "hang"))
+
+
+def wishes(text: str) -> bool:
+    """Whether a text corrects or completes an offer: "on Friday", "no, the blue ones"."""
+    if not _DENIAL.match(text):
+        return _WISH.search(text) is not None
+    _, *rest = _NO_END.split(text, maxsplit=1)
+    return bool(rest) and _WISH.search(rest[0]) is not None
 
 
 def is_comment(request: Request) -> bool:
@@ -216,8 +233,14 @@ def latest_answer(request: Request) -> str | None:
     return next(answers, None)
 
 
-def _last_sentence(answer: str) -> str:
-    return _SENTENCE_END.split(answer[-MAX_ANSWER_CHARACTERS:].rstrip())[-1].strip()
+def answer_before(request: Request) -> str:
+    """The turn before a request, if it is the assistant's; else empty."""
+    last = request.history[-1] if request.history else None
+    return last.text if last is not None and last.role == "assistant" else ""
+
+
+def _last_sentences(answer: str) -> list[str]:
+    return _SENTENCE_END.split(answer[-MAX_ANSWER_CHARACTERS:].rstrip())[-SENTENCES_OF_OFFER:]
 
 
 def consents(text: str) -> bool:
@@ -225,17 +248,24 @@ def consents(text: str) -> bool:
     return _CONSENT.fullmatch(text) is not None
 
 
-def question_consented_to(text: str, end: str, names: SkillNames) -> str:
-    """The last sentence of an answer that ends with a question, where a text consents to it and it
-    says what is offered; else empty. "OK?" and "Shall I?" do not say it, and the answer before them
-    does. Nor is a question taken that names a skill outright: only the user may do that."""
-    question = _last_sentence(end)
-    if _OPEN_QUESTION.match(question) or not content_words(question):
+def question_consented_to(text: str, answer: str, names: SkillNames) -> str:
+    """The last sentence of an answer that asks or offers something and says what, where a text
+    consents to it, or completes or corrects it; else empty. "OK?" and "Shall I?" do not say what.
+    Nor does a sentence that names two skills."""
+    sentences = [*reversed(_last_sentences(answer))]
+    last = next(filter(asks, sentences), "")
+    if _OPEN_QUESTION.match(last):
         return ""
+    said = (one for one in sentences if asks(one) or _OFFER.search(one))
+    question = next(filter(content_words, said), "").strip()
     agrees = consents(text) or (
-        _AGREEMENT.match(text) and not _RESERVATION.search(text) and not stands_alone(text)
+        not stands_alone(text)
+        and (
+            (_AGREEMENT.match(text) is not None and not _RESERVATION.search(text))
+            or (_OFFER.search(question) is not None and wishes(text))
+        )
     )
-    return question if agrees and not names.named_in(question).wanted else ""
+    return question if agrees and len(names.named_in(question).wanted) <= 1 else ""
 
 
 def asks(text: str) -> bool:

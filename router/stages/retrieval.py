@@ -34,7 +34,7 @@ from router.stages.from_ranking import (
 )
 from router.stages.further import MAX_CANDIDATES
 from router.stages.refused import Asked, asked_for
-from router.stages.replies import answers_no, declines_offer, is_comment
+from router.stages.replies import is_comment, offer_before, only_says_no, says_no, wishes
 from router.stages.standing_alone import (
     adds_a_detail,
     is_whole_question,
@@ -69,9 +69,14 @@ catalog left out of the choice, 5% of these and 91% of the unrelated ones were r
 better: cosines of content words only or of the nearest single words, and the nearest request of the
 background. None of these tells statements ("I had a bad day") and names of things ("history of
 chess") from the details that a follow-up adds."""
-COMMENT_CONFIDENCE: Final = 0.9
+REPLY_CONFIDENCE: Final = 0.9
 """The confidence that nothing is to be loaded for a comment on an answer, as "that worked", and for
 who declines an offer."""
+OTHER_THAN_OFFERED: Final = 0.85
+"""A reply that says no to an offer, and is routed alone to another skill with this confidence, asks
+for that skill: "no, the wifi is down"."""
+ASKED_CONFIDENCE: Final = 0.6
+"""The confidence of asking back behind an offer, where a reply tells neither yes nor no."""
 MAX_UNKNOWN: Final = 3
 """How many unknown names of ``available`` the reason shows, where none of its names is
 installed."""
@@ -164,6 +169,14 @@ class _Reader:
                 decided = _with_apart(decided, apart)
         return ranking, _without(asked.refused, decided)
 
+    async def _is_of_another(self, offer: str, asked: Asked, alone: RetrievalDecision) -> bool:
+        """Whether a reply that says no is surely routed to another skill than the offer is."""
+        if alone.confidence < OTHER_THAN_OFFERED or only_says_no(asked.text):
+            return False
+        offered = await self.decide(offer, asked.among)
+        others = set(alone.selected).difference(offered.ranked[: len(alone.selected)])
+        return bool(others) and len(others) == len(alone.selected)
+
     async def _decided_apart(
         self, parts: Sequence[Part], among: Sequence[str] | None, named: Sequence[str]
     ) -> Apart:
@@ -184,17 +197,15 @@ class _Reader:
         """
         decided, chosen = alone, RequestInContext(asked.text)
         follow_up = in_context(request, self.index.skill_names)
-        declines = declines_offer(request)
-        if (declines or is_comment(request)) and not alone.names_skills:
-            reason = "the request only comments on the answer before it"
-            if declines:
-                reason = "the request declines what the assistant offers"
-            decided = RetrievalDecision(
-                Decision.ABSTAIN, (), COMMENT_CONFIDENCE, reason, alone.evidence, alone.matches
-            )
-        elif (follow_up.only_consents and not alone.names_skills) or not _begins_subject(
-            asked.text, ranking, alone, says_no=answers_no(request)
-        ):
+        offer = offer_before(request)
+        no = bool(offer) and not follow_up.only_consents and says_no(request.text)
+        if alone.names_skills or (no and await self._is_of_another(offer, asked, alone)):
+            pass
+        elif no and not wishes(request.text):
+            decided = _nothing("the request declines what the assistant offers", alone)
+        elif is_comment(request):
+            decided = _nothing("the request only comments on the answer before it", alone)
+        elif follow_up.only_consents or not _begins_subject(asked.text, ranking, alone, says_no=no):
             verb = verb_beside_pronoun(asked.text)
             is_instruction = instructs_the_router(follow_up.whole)
             for reading in () if is_instruction else follow_up.readings():
@@ -204,6 +215,8 @@ class _Reader:
                 ):
                     continue
                 read = decide_from_ranking(reading.asked, found, caution=self.caution)
+                if offer and read.selected and not _is_wanted(reading, ranking, read):
+                    read = _asked_back(await self.decide(offer, asked.among))
                 best = found.matches[0]
                 is_shared = verb in best.terms and best.name not in alone.selected
                 is_surer = bool(reading.question) or read.confidence > alone.confidence
@@ -217,6 +230,31 @@ class _Reader:
             evidence={**decided.evidence, **chosen.evidence},
             text_read=chosen.whole,
         )
+
+
+def _nothing(reason: str, decided: RetrievalDecision) -> RetrievalDecision:
+    """The decision to load nothing for a reply that asks for nothing."""
+    return RetrievalDecision(
+        Decision.ABSTAIN, (), REPLY_CONFIDENCE, reason, decided.evidence, decided.matches
+    )
+
+
+def _is_wanted(reading: RequestInContext, alone: Ranking, read: RetrievalDecision) -> bool:
+    """Whether a reply to an offer wants what it is read to want: it consents, it has a word of each
+    of these skills, or it completes or corrects the offer without one ("on Friday"). ``alone`` is
+    the ranking of the reply by itself."""
+    if reading.question or wishes(reading.text):
+        return True
+    by_word = {match.name for match in alone.matches if match.terms}
+    return by_word.issuperset(read.selected)
+
+
+def _asked_back(offered: RetrievalDecision) -> RetrievalDecision:
+    """The question whether an offer is wanted, of which a reply says neither yes nor no."""
+    reason = "the request does not say whether it wants what the assistant offers"
+    return replace(
+        offered, decision=Decision.CLARIFY, selected=(), confidence=ASKED_CONFIDENCE, reason=reason
+    )
 
 
 async def _is_unrelated(

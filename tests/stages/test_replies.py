@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -66,40 +67,95 @@ def test_a_rejection_does_not_ask_for_the_same_again(request_: str) -> None:
     assert in_context(Request.parse(request_, history=BOOKED)) == RequestInContext(request_)
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
+OFFERS = (
+    "Done. Shall I send a reminder?",
+    "I can send a reminder. Is that OK?",
+    "Would it help if I send a reminder?",
+    "How about I remind them? Just say the word.",
+    "I could send a reminder, if you like.",
+)
+
+
+@pytest.fixture
+def restaurant(tmp_path: Path) -> SemanticRouter:
+    root = tmp_path / "skills"
+    examples = ("examples:", "  - a table for two tonight", "  - is there a table at eight")
+    write_skill(root, "tables", "Books a table, and moves or cancels that booking.", *examples)
+    examples = ("examples:", "  - send them a reminder", "  - remind the guests")
+    write_skill(root, "reminders", "Sends reminders to guests.", *examples)
+    examples = ("examples:", "  - the dining room is cold", "  - it is freezing in here")
+    write_skill(root, "heating", "Turns the heating up or down.", *examples)
+    return router_over(root, tmp_path / "state")
+
+
+async def loaded(router: SemanticRouter, replies: Sequence[str]) -> set[tuple[str, ...]]:
+    """What the replies load behind each offer."""
+    results = [
+        await router.route(
+            reply, history=[Turn("user", "book a table for two"), Turn("assistant", offer)]
+        )
+        for reply in replies
+        for offer in OFFERS
+    ]
+    return {result.selected_skills for result in results}
+
+
+async def test_who_says_no_to_an_offer_does_not_get_it(restaurant: SemanticRouter) -> None:
+    replies = (
         *("no", "Nope.", "not now", "no, don't", "please don't", "later", "no thanks", "not yet"),
         *("no, don't send any", "I'd rather not", "absolutely not", "no need for that", "wait"),
         *("no reminder please", "we don't need one", "let me think about it", "hold off for now"),
         *("no, I'll do that myself", "no, that's too expensive", "nope, too late", "stop", "never"),
         *("no, we have enough", "no thank you, she knows", "that won't be necessary", "not sure"),
         *("no, the guests are here", "no, my wife is there", "nah, leave them", "wait a minute"),
-    ],
-)
-def test_who_says_no_to_an_offer_does_not_ask_for_it(request_: str) -> None:
-    """It loaded the skill that would have done it."""
-    for offer in ("Done. Shall I send a reminder?", "OK, do you want me to send a reminder?"):
-        history = [Turn("user", "book a table for two"), Turn("assistant", offer)]
-        assert in_context(Request.parse(request_, history=history)).turns == 0
+        *("neither", "cancel that", "forget the reminder", "No. Ask Anna.", "no, call me first"),
+    )
+    async with restaurant as router:
+        assert await loaded(router, replies) == {()}
+
+
+async def test_who_says_neither_yes_nor_no_to_an_offer_is_asked_back(
+    restaurant: SemanticRouter,
+) -> None:
+    replies = ("I already did", "great, he paid this morning", "ok maybe tomorrow", "I'm good")
+    async with restaurant as router:
+        assert await loaded(router, (*replies, "yes, once I've called him")) == {()}
+        history = [Turn("user", "book a table for two"), Turn("assistant", OFFERS[0])]
+        result = await router.route("too expensive", history=history)
+    assert (result.decision, result.suggested_skills[:1]) == (Decision.CLARIFY, ("reminders",))
+
+
+async def test_who_completes_or_corrects_an_offer_gets_it(restaurant: SemanticRouter) -> None:
+    replies = (
+        *("no, send 20 instead", "no, the blue ones", "no problem, do it", "no, on Friday"),
+        *("no, I want two", "no, it's for Ann", "not a bad idea, do it", "no, send it to Ann"),
+        *("on Friday", "yes, to all of them", "send it to Ann", "be my guest", "not a bad idea"),
+        *("why not", "yes", "sure, go ahead", "y", "I don't mind", "the red ones look better"),
+    )
+    async with restaurant as router:
+        assert await loaded(router, replies) == {("reminders",)}
+
+
+async def test_who_says_no_and_what_else_is_the_matter_gets_that(
+    restaurant: SemanticRouter,
+) -> None:
+    async with restaurant as router:
+        assert await loaded(router, ("no, the dining room is cold",)) == {("heating",)}
+
+
+def test_no_is_an_answer_to_what_is_no_offer() -> None:
     asked = [Turn("user", "book a table"), Turn("assistant", "Is it for two people?")]
     assert in_context(Request.parse("no", history=asked)).turns == 1
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        *("no, send 20 instead", "no, the blue ones", "not by mail, by post", "no problem, do it"),
-        *("no, on Friday", "no, I want two", "no, it's for Ann", "not a bad idea, do it"),
-        *("don't wait", "yes, don't ask again", "both, no hurry", "the blue ones, not the red"),
-        *("no, send it to Ann", "no, I'd rather have the blue ones", "no, they need 20"),
-        *("no, draft a will for him", "ok, no flowers", "no, ask who is coming"),
-        *("why not", "hold it until 8", "I can't before 9"),
-    ],
-)
-def test_who_says_no_and_what_is_wanted_instead_is_read_with_the_offer(request_: str) -> None:
-    history = [Turn("user", "book a table for two"), Turn("assistant", "Shall I send a reminder?")]
-    assert in_context(Request.parse(request_, history=history)).turns == 1
+async def test_a_skill_that_an_offer_names_is_loaded_for_who_consents(
+    restaurant: SemanticRouter, tmp_path: Path
+) -> None:
+    write_skill(tmp_path / "skills", "send-invoice", "Bills a guest.")
+    history = [Turn("user", "who owes us?"), Turn("assistant", "Ann. Shall I run send-invoice?")]
+    async with restaurant as router:
+        result = await router.route("yes please", history=history)
+    assert result.selected_skills == ("send-invoice",)
 
 
 @pytest.fixture
