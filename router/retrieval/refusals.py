@@ -3,8 +3,11 @@
 Ranking compares words, so the words of what is refused would load it. ``refusals_in`` takes them
 out of the request. It knows the forms in which people refuse, each from its first word to the end
 of its clause: an order not to do something ("don't", "I don't need", "you must not", "skip", "send
-no …"), a thing that is not wanted ("no invoice, only …", "not this but that", "the invoice can
-wait"), and what is done without or in place of ("without", "instead of", "rather than", "except").
+no …", "under no circumstances", "nobody should", "I'll do … myself"), a thing that is not wanted
+("no invoice, only …", "not this but that", "the invoice can wait"), and what is done without or in
+place of ("without", "instead of", "rather than", "except").
+
+"Stop sending it" is often an order of its own. It refuses only behind "but" or "and please".
 
 It knows nothing of skills, and some harmless negations have these forms: "without losing quality".
 So what is refused counts only where it is a skill by itself (``router/stages/refused.py``). Left
@@ -40,21 +43,31 @@ _NO_VERB: Final = (
     rf"i|we|you|it|or|and|but|so|if|as|oh|well|yes|ok|still|why|please|{_PAST})"
 )
 """Words before "no" that order nothing: "send no form" is such an order, "with no form" is not."""
+_BY_ONESELF: Final = r"(?:myself|ourselves|on\s(?:my|our)\sown)"
+_AUXILIARY: Final = r"(?:can|could|will|would|do|does|did|is|are|was|has|have|should|must|may)"
+"""Words behind "under no circumstances" where it states something: "… can I log in"."""
 _OPENING: Final = re.compile(
     rf"(?:{_CLAUSE}|\s(?:and|but|just|please)\s)(?:(?:and|but|so|or|then|also|please|ok)\s){{0,3}}"
     r"(?P<order>"
     rf"(?:i|we)\s{_DO_NOT}\s(?:need|want)(?:\syou)?(?:\sto)?|{_DO_NOT}{_NO_ORDER}|never\smind|"
     rf"never(?!\s(?:{_PAST}|got|had|did|made|again|before)\b){_NO_ORDER}|"
-    rf"you\s(?:must|should|need){_NOT}{_NO_ORDER}|(?:i|we)(?:['\u2019]?d|\swould)\srather\snot|"
-    rf"no\sneed\s(?:to|for)|(?!{_NO_VERB}\b)\w+\sno(?!\s(?:more|longer|later|one)\b)|"
-    r"(?P<one>avoid|skip|leave\sout|omit|forget(?:\sabout)?|hold\soff(?:\son)?))\s"
+    rf"you\s(?:must|should){_NOT}{_NO_ORDER}|(?:i|we)(?:['\u2019]?d|\swould)\srather\snot|"
+    rf"(?:(?:i|we|you)\s)?(?:{_DO_NOT}\s(?:have|need)\sto|need{_NOT}(?!\sto\b){_NO_ORDER})|"
+    rf"you(?:\sare|['\u2019]?re)\snot\sto|(?:nobody|no\sone)\s(?:should|must|may){_NO_ORDER}|"
+    rf"(?:(?:i|we)(?:['\u2019]ll|\swill|\scan))(?=\s[^.!?;:,\n]{{1,80}}\s{_BY_ONESELF}\b)|"
+    r"(?:there(?:\sis|['\u2019]?s)\s)?no\s(?:need\s(?:to|for)|point\sin)|"
+    rf"(?:under|by|on|in)\sno\s(?:circumstances?|means|account|case|way)(?!\s{_AUXILIARY}\b)|"
+    rf"(?!{_NO_VERB}\b)\w+\sno(?!\s(?:more|longer|later|one)\b)|"
+    r"(?P<one>avoid|skip|leave\sout|omit|forget(?:\sabout)?|hold\soff(?:\son)?|"
+    r"refrain\sfrom|(?:(?<=\sbut\s)|(?<=\splease\s))stop(?=\s\w{2,}ing\b)))\s"
     rf"|(?:{_CLAUSE}|\s(?:and|but)\s)(?:(?:and|but)\s)?(?P<thing>"
     rf"not(?!\s(?:even|only|just|sure|(?:a\s)?(?:bad|problem|single|word)|what|who|how|{_PAST})\b)|"
     r"no(?!\s(?:idea|one|matter|longer|more|way|problem|rush|hurry|doubt|worries|later|earlier|"
     r"sooner|less|fewer|clue)\b))\s"
-    r"|(?:^|\s)(?:instead\sof|rather\sthan|without|except(?:\sfor)?)\s"
-    rf"|(?:{_CLAUSE}|\s(?:and|but)\s)(?=(?:the|an?|any|my|our)\s(?:\w+\s){{1,4}}"
-    rf"(?:can\swait|(?:is|are){_NOT}\s(?:needed|necessary|required))\b)",
+    r"|(?:^|\s)(?:instead\sof|rather\sthan|as\sopposed\sto|without|except(?:\sfor)?)\s"
+    rf"|(?:{_CLAUSE}|\s(?:and|but)\s)(?="
+    r"(?:the|an?|any|my|our|(?!\w*thing\b)\w{2,}ing)\s(?:\w+\s){0,4}"
+    rf"(?:can\swait|(?:is|are)(?:{_NOT}\s(?:needed|necessary|required)|\sunnecessary))\b)",
     re.IGNORECASE,
 )
 _END: Final = re.compile(
@@ -85,7 +98,7 @@ _GOES_ON: Final = re.compile(r"\b(?:any\s?more|any\slonger)(?:\splease)?\s*$", r
 _SO_FAR: Final = re.compile(r"\syet\s*$", re.IGNORECASE)
 _CLOSING: Final = re.compile(
     r"(?:\s(?:yet|please|needed|required|necessary|for\snow|this\stime|today|now|at\sall|"
-    rf"either|can\swait|(?:is|are){_NOT}))+\s*$",
+    rf"either|unnecessary|can\swait|(?:is|are)(?:{_NOT})?|{_BY_ONESELF}))+\s*$",
     re.IGNORECASE,
 )
 """What is no part of the thing that is refused."""

@@ -79,6 +79,8 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SkillIndex]:
         ("publish the episode, but make no cover art", "rss-publish", "cover-art"),
         ("publish the episode; the show notes can wait", "rss-publish", "show-notes"),
         ("publish the episode, but never open the show notes", "rss-publish", "show-notes"),
+        ("publish the episode but there is no need to make cover art", "rss-publish", "cover-art"),
+        ("publish the episode, I'll write the show notes myself", "rss-publish", "show-notes"),
     ],
 )
 async def test_what_a_request_refuses_is_not_loaded_and_the_trace_says_so(
