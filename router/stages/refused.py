@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from router.errors import EncoderError
 from router.retrieval.index import SkillIndex
 from router.retrieval.refusals import refusals_in
+from router.stages.replies import without_the_thing
 from router.stages.standing_alone import has_pointer
 from router.text import words
 
@@ -72,6 +73,7 @@ async def asked_for(
         is_first: whether there are no earlier turns that the request may point to.
         ends_at_and: see ``refusals_in``.
     """
+    text = without_the_thing(text)
     allowed, names = among, index.skill_names
     named = names.named_in(text).refused
     if named:

@@ -1,8 +1,9 @@
 """What a request says as a reply to the assistant: thanks, a comment, yes or no to its offer.
 
 Thanks, greetings and small talk ask for nothing that the turn before was about: neither "thanks!"
-nor "tell me a joke" asks for the same thing again. Nor does "great" or "that worked", unless the
-assistant has asked a question, nor "not that one", nor who says no to an offer ("Shall I send
+nor "tell me a joke" asks for the same thing again, nor do thanks that name it: "thanks for the
+table". Nor does "great", "that worked" or "it prints again", unless the assistant has asked a
+question, nor "not that one", nor who says no to an offer ("Shall I send
 it?"): "no", "don't send any", "I'd rather not", "no, that's too expensive". "No, send it to Ann"
 says what is wanted, and is read.
 """
@@ -16,12 +17,14 @@ from router.request import Request
 from router.retrieval.names import SkillNames
 from router.retrieval.refusals import refusals_in
 from router.stages.standing_alone import content_words, stands_alone
-from router.text import tokens
+from router.text import stem, stems_of, tokens
 
-_COURTESY: Final = re.compile(
-    r"\b(?:(?:(?:(?:many|much) )?thanks|thank you|thx|cheers)"
+_THANKS: Final = (
+    r"(?:(?:(?:many|much) )?thanks|thank you|thx|cheers)"
     r"(?: a (?:lot|million|bunch)| so much| very much(?: indeed)?| again)?"
-    r"(?: for (?:all )?(?:the|your) (?:help|time|work))?|"
+)
+_COURTESY: Final = re.compile(
+    rf"\b(?:{_THANKS}(?: for (?:all )?(?:the|your) (?:help|time|work))?|"
     r"much appreciated|i appreciate (?:it|that)|"
     r"you(?: have|['\u2019]ve) been (?:(?:so|very|really) )?(?:helpful|kind|great)|"
     r"(?:hello|hi|hey)(?: there| again)?|good (?:morning|day|afternoon|evening|night)|sleep well|"
@@ -35,6 +38,14 @@ _COURTESY: Final = re.compile(
     r"do(?: not|n['\u2019]t) bother|that['\u2019]s all(?: for (?:now|today))?)\b",
     re.IGNORECASE,
 )
+_THANKS_FOR: Final = re.compile(
+    r"\b(?:i (?:just |only )?(?:want(?:ed)?|would like|have) to )?(?:say )?"
+    rf"(?P<thanks>{_THANKS}) for(?: (?!(?:nothing|but|so|now|please|can|could|will|would|is|are|am|"
+    r"not|\w+n['\u2019]t|still|i|need|want|too|also|advance|asap|soon|tomorrow|[-\u2013\u2014]|"
+    r"and(?! (?:for|\w{2,}ing)\b))(?!\w))[^\s.,;:!?]+)+",
+    re.IGNORECASE,
+)
+"""Thanks that name the thing, up to the end of their clause, where that states or asks nothing."""
 _BESIDE_COURTESY: Final = frozenset(
     (
         *("ok", "okay", "no", "nope", "nah", "oh", "ah", "well", "and", "great", "good", "fine"),
@@ -48,6 +59,8 @@ _BESIDE_COURTESY: Final = frozenset(
 )
 """Words that may stand beside thanks or a greeting without asking for anything. By themselves they
 ask for nothing either, unless the assistant has asked a question, which they answer."""
+_NO_PRAISE: Final = frozenset(("no", "nope", "nah", "oh", "ah", "well", "and", "then"))
+"""The words of ``_BESIDE_COURTESY`` that praise nothing."""
 _BESIDE_PRAISE: Final = frozenset(
     (
         *("you", "you're", "that", "that's", "this", "it", "it's", "is", "are", "was", "were"),
@@ -65,7 +78,8 @@ _COMMENT: Final = re.compile(
     r"(?:star|gem|best|life ?saver|angel|champ|treasure|wizard)|"
     r"you (?:rock|rule)|you(?:['\u2019]ve)? made my day|(?:good|nice) (?:one|to know)|"
     r"(?:fair|good) enough|love (?:it|that|this)|not bad|what a relief|all good|no problem|"
-    r"cool beans|thumbs up|spot on|job done|you nailed it|that(?:['\u2019]ll| will) do|"
+    r"cool beans|thumbs up|spot on|job done|all (?:set|done|sorted)|you nailed it|"
+    r"that(?:['\u2019]ll| will) do|"
     r"(?:just|exactly) what i (?:wanted|needed)|no (?:more|further) questions|"
     r"i(?:['\u2019]?ll| will)(?: just)? (?:wait|see|manage|be back|come back|get back to you|"
     r"let you know|(?:think|sleep) (?:about|on|over) (?:it|that)|(?:try|check) (?:it|that))"
@@ -78,6 +92,36 @@ _COMMENT: Final = re.compile(
 ask for nothing only after an answer that asks nothing: "that works" may consent. These are lists,
 because no measure tells praise from a detail: "legend" and "red" are equally far from all skills.
 Of 18 comments that were written after the lists, they knew 8, and 7 more were then added."""
+_HEDGED: Final = r"(?:n[eo]\w*|hardly|barely|only|sometimes|wh\w+|how|if|let|make|once)\b"
+_SUBJECT: Final = (
+    r"(?:^|[,.;:!\n]|\s[-\u2013\u2014]\s) {0,3}(?:(?:and|yes|ok(?:ay)?) )?"
+    rf"(?:(?:the|my|our|your|his|her) (?:(?!{_HEDGED})[\w-]+ )??)?(?!{_HEDGED})[\w-]+"
+)
+"""The beginning of a clause and its subject, as "the new page"."""
+_WELL: Final = r"(?: (?:fine|well|perfectly|smoothly|great))?"
+_CLOSED: Final = r"\s*(?=[,.;:!\n]|\s[-\u2013\u2014]\s|$)"
+_SUCCESS: Final = re.compile(
+    rf"{_SUBJECT}(?: (?:works|prints|scans|connects|opens|loads|boots|plays|responds)|"
+    r"(?:['\u2019]s| is| are) (?:up(?: and running)?|fine|ok(?:ay)?|fixed|solved|sorted|working|"
+    rf"printing|running)){_WELL} (?:now|again){_CLOSED}",
+    re.IGNORECASE,
+)
+"""A clause that reports a success: "it prints again"."""
+_PLEASED: Final = re.compile(
+    rf"{_SUBJECT}(?: (?:works|prints|scans|connects|opens|loads|boots|plays|responds|runs)|"
+    r" (?:fixed|solved|sorted|cleared) (?:it|(?:the|my|our) (?:[\w-]+ )?[\w-]+)|"
+    r"(?:['\u2019]s| is| are| was| has been)(?: all)? (?P<state>[\w-]+))"
+    rf"(?: up| online)?{_WELL}(?: (?:now|again))?{_CLOSED}",
+    re.IGNORECASE,
+)
+"""What does so beside thanks or praise, if its state is good, or what was asked for: "thanks, it is
+back", and after "book a table" "thanks, it is booked"."""
+_GOOD_STATES: Final = frozenset(
+    (
+        *("up", "back", "fine", "ok", "okay", "good", "fixed", "solved", "sorted", "ready"),
+        *("online", "connected", "running", "working", "perfect", "great", "repaired", "done"),
+    )
+)
 _SMALL_TALK: Final = re.compile(
     r"\W*(?:(?:please )?tell me (?:a|another) joke|(?:and )?how are you(?: doing)?(?: today)?|"
     r"who (?:are|made|built|created) you|what(?: is|['\u2019]?s) your name|how old are you|"
@@ -220,10 +264,22 @@ def is_comment(request: Request) -> bool:
     text, answer = request.text, latest_answer(request)
     if answer is None or asks(answer) or asks(text):
         return False
-    rest, comments = _COMMENT.subn(" ", _COURTESY.sub(" ", text))
+    rest, courtesies = _without_courtesy(text)
+    rest, successes = _SUCCESS.subn(" ", rest)
+    if courtesies or not (_BESIDE_COURTESY - _NO_PRAISE).isdisjoint(tokens(rest)):
+        asked = [turn.text for turn in request.history if turn.role == "user"][-1:]
+        verbs = stems_of(content_words(" ".join(asked))[:1])
+
+        def told(clause: re.Match[str]) -> str:
+            state = (clause["state"] or "").lower()
+            is_good = not state or state in _GOOD_STATES or stem(state) in verbs
+            return " " if is_good else clause[0]
+
+        rest = _PLEASED.sub(told, rest)
+    rest, comments = _COMMENT.subn(" ", rest)
     spoken = tokens(rest)
     words = [word for word in spoken if word not in _BESIDE_COURTESY]
-    is_praise = comments > 0 or len(words) < len(spoken)
+    is_praise = successes + comments > 0 or len(words) < len(spoken)
     return not words or (is_praise and _BESIDE_PRAISE.issuperset(words))
 
 
@@ -280,5 +336,18 @@ def says_nothing(text: str) -> bool:
 
 def is_courtesy(text: str) -> bool:
     """Whether a text is only thanks, a greeting or a goodbye."""
-    rest, courtesies = _COURTESY.subn(" ", text)
+    rest, courtesies = _without_courtesy(text)
     return courtesies > 0 and all(word in _BESIDE_COURTESY for word in tokens(rest))
+
+
+def without_the_thing(text: str) -> str:
+    """A text that is only thanks for something, without that; else the text. "Thanks for fixing the
+    printer" does not ask for a printer to be fixed."""
+    return _THANKS_FOR.sub(r"\g<thanks>", text) if is_courtesy(text) else text
+
+
+def _without_courtesy(text: str) -> tuple[str, int]:
+    """A text without its thanks, greetings and goodbyes, and how many there were."""
+    rest, named = _THANKS_FOR.subn(" ", text)
+    rest, others = _COURTESY.subn(" ", rest)
+    return rest, named + others

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from cascade import router_over, shipped_router, write_skill
+from cpu_time import cpu_time_at_most
 
 from router import SemanticRouter
-from router.request import Request, Turn
+from router.request import MAX_REQUEST_CHARACTERS, Request, Turn
 from router.result import Decision
 from router.stages.followup import RequestInContext, in_context
+from router.stages.replies import is_comment
 
 BOOKED = (Turn("user", "book a table for two"), Turn("assistant", "Which restaurant?"))
 
@@ -37,6 +39,9 @@ BOOKED = (Turn("user", "book a table for two"), Turn("assistant", "Which restaur
         "thanks a million, you've been very helpful",
         "that was quick, nice job",
         "haha",
+        "Thanks for booking the table",
+        "thank you so much for the table, have a nice day",
+        "I just wanted to say thanks for booking it and finding the way",
     ],
 )
 def test_who_thanks_or_greets_asks_for_nothing_again(request_: str) -> None:
@@ -253,11 +258,88 @@ def test_a_comment_on_an_answer_asks_for_nothing_unless_the_answer_asks(request_
 
 @pytest.mark.parametrize(
     "request_",
-    ["red", "is that good?", "really?", "good, now the other", "it worked before", "what is that?"],
+    [
+        *("great, the booking page works now", "it prints again!", "the page is up again"),
+        *("thanks, the table is booked", "super, everything runs", "thanks, that fixed the page"),
+        *("perfect, my phone is back online, thank you for the help", "all set"),
+    ],
+)
+def test_who_reports_a_success_comments_on_the_answer_unless_it_asks(request_: str) -> None:
+    asked = Turn("user", "book a table for two")
+    done, question = Turn("assistant", "Done."), Turn("assistant", "Shall I add a child's seat?")
+    assert is_comment(Request.parse(request_, history=[asked, done]))
+    assert not is_comment(Request.parse(request_, history=[asked, question]))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        *("thanks, the scanner is broken", "great, now the page is down", "it prints in pink now"),
+        *(
+            "tell Ann the page works now",
+            "the page works now, the phone does not",
+            "see if it works",
+        ),
+        *("great, my phone is locked now", "it works now, order flowers", "thanks, book it again"),
+    ],
+)
+def test_a_problem_or_an_order_beside_a_success_is_no_comment(request_: str) -> None:
+    history = [Turn("user", "book a table for two"), Turn("assistant", "Done.")]
+    assert not is_comment(Request.parse(request_, history=history))
+
+
+@pytest.mark.parametrize(
+    "part", ["thanks for ", "the a", ", it ", "\n", "n", "- ", "it works again "]
+)
+def test_the_longest_replies_are_read_in_no_time(part: str) -> None:
+    history = [Turn("user", "book a table for two"), Turn("assistant", "Done.")]
+    text = "thanks" + part * (MAX_REQUEST_CHARACTERS // len(part) - 9)
+    with cpu_time_at_most(0.5):
+        is_comment(Request.parse(text, history=history))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        *("red", "is that good?", "really?", "good, now the other", "it worked before"),
+        *("what is that?", "thanks, the scanner is broken, too", "thanks, and now the scanner"),
+        *("it stopped working again", "it crashes again", "ok, it works here but not there"),
+        *("thanks for the table, and for Ann?", "thanks for the table, now for Ann"),
+        *("thanks for the table but it is small", "tell Ann it works again", "thanks, it is small"),
+        *("nothing works now", "it hardly works now", "thanks for nothing, it is broken"),
+    ],
 )
 def test_who_says_more_than_a_comment_is_read_with_the_turn_before(request_: str) -> None:
     history = [Turn("user", "book a table for two"), Turn("assistant", "Done.")]
     assert in_context(Request.parse(request_, history=history)).turns == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "skills"),
+    [
+        ("Thanks for ordering the coffin", ()),
+        ("thank you again for the wreaths, they were lovely", ("flowers",)),
+        ("Thanks for the wreaths. Now order a coffin", ("coffin", "flowers")),
+    ],
+)
+async def test_thanks_that_name_the_thing_do_not_ask_for_it_again(
+    funerals: SemanticRouter, request_: str, skills: tuple[str, ...]
+) -> None:
+    async with funerals as router:
+        result = await router.route(request_)
+    assert set(result.selected_skills) <= set(skills)
+    assert bool(result.selected_skills) == bool(skills)
+
+
+async def test_a_skill_for_thanks_is_loaded_for_thanks_that_name_a_thing(tmp_path: Path) -> None:
+    examples = ("examples:", "  - thanks", "  - thank you", "  - thanks a lot")
+    write_skill(tmp_path / "skills", "welcome", "Answers to thanks.", *examples)
+    write_skill(
+        tmp_path / "skills", "printers", "Fixes a printer.", "examples:", "  - fix printers"
+    )
+    async with router_over(tmp_path / "skills", tmp_path / "state") as router:
+        result = await router.route("thanks for fixing the printer")
+    assert result.selected_skills == ("welcome",)
 
 
 async def test_a_comment_on_an_answer_is_neither_routed_nor_asked_about(tmp_path: Path) -> None:
