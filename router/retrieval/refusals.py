@@ -64,7 +64,8 @@ _OPENING: Final = re.compile(
     rf"not(?!\s(?:even|only|just|sure|(?:a\s)?(?:bad|problem|single|word)|what|who|how|{_PAST})\b)|"
     r"no(?!\s(?:idea|one|matter|longer|more|way|problem|rush|hurry|doubt|worries|later|earlier|"
     r"sooner|less|fewer|clue)\b))\s"
-    r"|(?:^|\s)(?:instead\sof|rather\sthan|as\sopposed\sto|without|except(?:\sfor)?)\s"
+    r"|(?:^|\s)(?:(?P<contrast>instead\sof|rather\sthan|as\sopposed\sto)|without|"
+    r"except(?:\sfor)?)\s"
     rf"|(?:{_CLAUSE}|\s(?:and|but)\s)(?="
     r"(?:the|an?|any|my|our|(?!\w*thing\b)\w{2,}ing)\s(?:\w+\s){0,4}"
     rf"(?:can\swait|(?:is|are)(?:{_NOT}\s(?:needed|necessary|required)|\sunnecessary))\b)",
@@ -94,6 +95,8 @@ _NO_WISH: Final = re.compile(
     re.IGNORECASE,
 )
 """Before "without" and the like: a question, something that is impossible, or something past."""
+_ACTION: Final = re.compile(r"\w{2,}ing\s(?!\d)|\w+\s(?:it|them|him|her)\b", re.IGNORECASE)
+"""How what is refused begins where it is an action and no thing: "resetting it", "reset it"."""
 _GOES_ON: Final = re.compile(r"\b(?:any\s?more|any\slonger)(?:\splease)?\s*$", re.IGNORECASE)
 _SO_FAR: Final = re.compile(r"\syet\s*$", re.IGNORECASE)
 _CLOSING: Final = re.compile(
@@ -115,10 +118,13 @@ class Refusal(NamedTuple):
         text: its words.
         is_order: whether it is an order not to do it ("don't …"); else it may be a manner
             ("without …") or a fact.
+        is_contrast: whether it is a thing in place of which another is wanted ("not this but
+            that").
     """
 
     text: str
     is_order: bool
+    is_contrast: bool = False
 
 
 class Refusals(NamedTuple):
@@ -156,7 +162,9 @@ def refusals_in(request: str, *, ends_at_and: bool = False) -> Refusals:
         if _states_something(found, part, before):
             continue
         kept.append(text[place : found.start()])
-        refused.append(Refusal(_CLOSING.sub("", part).strip(), bool(found["order"])))
+        is_not_this = found["contrast"] or (found["thing"] or "").lower() == "not"
+        is_contrast = bool(is_not_this) and not _ACTION.match(part)
+        refused.append(Refusal(_CLOSING.sub("", part).strip(), bool(found["order"]), is_contrast))
         place = end
     if not refused:
         return Refusals(request)

@@ -9,8 +9,11 @@ the skills that the refused part asks for are left out. "Without losing quality"
 nothing, so all of it stays. All stays, too, where the rest is routed to the same skill ("cancel the
 booking without a fee"), unless an order not to do it asks for the skill more surely ("get a quote,
 do not book yet"), and where the rest has no content word ("don't lock the door"), unless it points
-to an earlier turn ("do it, but don't send the newsletter"). A part that names a refused skill
-refuses no other: without that skill, its name would be nearest to one that is like it.
+to an earlier turn ("do it, but don't send the newsletter"). Where the rest cannot be understood
+without an earlier turn, as in "not flat 5, flat 6", a thing that is not wanted corrects a detail.
+It is cut out, and refuses no skill: that would be the one that the conversation is about. A part
+that names a refused skill refuses no other: without that skill, its name would be nearest to one
+that is like it.
 
 "Without cover art and show notes" refuses both. But where nothing before the "and" is a skill that
 is refused, as in "without delay and order flowers", what follows is wanted.
@@ -30,7 +33,7 @@ from router.errors import EncoderError
 from router.retrieval.index import SkillIndex
 from router.retrieval.refusals import refusals_in
 from router.stages.replies import without_the_thing
-from router.stages.standing_alone import has_pointer
+from router.stages.standing_alone import has_pointer, stands_alone
 from router.text import words
 
 if TYPE_CHECKING:
@@ -82,6 +85,8 @@ async def asked_for(
     parts = [one for one in refusals if set(named).isdisjoint(names.named_in(one.text).wanted)]
     if not refusals or not (words(rest) or (has_pointer(rest) and not is_first)):
         return Asked(text, among, named)
+    if not is_first and not stands_alone(rest):
+        parts = [one for one in parts if not one.is_contrast]
     with suppress(EncoderError):  # each is then encoded by itself, or read by its words
         await index.reader.remember([rest, *(part.text for part in parts[:MAX_RANKED])])
     refused: dict[str, float] = {}
@@ -101,4 +106,5 @@ async def asked_for(
         orders = {name for name, confidence in refused.items() if confidence}
         if orders.union(named).issuperset(shorter.refused):
             return shorter
-    return Asked(rest, index.without(refused, among), (*named, *refused))
+    among = index.without(refused, among) if refused else among
+    return Asked(rest, among, (*named, *refused))

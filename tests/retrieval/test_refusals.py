@@ -122,6 +122,25 @@ def test_an_order_is_told_from_a_manner() -> None:
     assert [one.is_order for one in found.refused] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("request_", "is_contrast"),
+    [
+        ("not form 5, form 6", True),
+        ("form 6 instead of form 5", True),
+        ("Not building 5 but 6", True),
+        ("book it, no form", False),
+        ("book it without a form", False),
+        ("book it, not file it", False),
+        ("book it instead of filing it", False),
+        ("don't book form 5, book form 6", False),
+    ],
+)
+def test_a_thing_in_place_of_which_another_is_wanted_is_told_from_other_refusals(
+    request_: str, is_contrast: bool
+) -> None:
+    assert [one.is_contrast for one in refusals_in(request_).refused] == [is_contrast]
+
+
 def test_a_request_may_refuse_very_much() -> None:
     found = refusals_in("book it" + ", no form" * 9)
     assert (found.rest, len(found.refused)) == ("book it", 9)
