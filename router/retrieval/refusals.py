@@ -95,8 +95,11 @@ _NO_WISH: Final = re.compile(
     re.IGNORECASE,
 )
 """Before "without" and the like: a question, something that is impossible, or something past."""
-_ACTION: Final = re.compile(r"\w{2,}ing\s(?!\d)|\w+\s(?:it|them|him|her)\b", re.IGNORECASE)
-"""How what is refused begins where it is an action and no thing: "resetting it", "reset it"."""
+_NO_CONTRAST: Final = re.compile(
+    r"\w{2,}ing\s(?!\d)|\w+\s(?:it|them|him|her)\b|.*\seither\s*$", re.IGNORECASE
+)
+"""What is refused where it is an action and no thing ("resetting it", "reset it"), or nothing is
+wanted in place of it ("not this either")."""
 _GOES_ON: Final = re.compile(r"\b(?:any\s?more|any\slonger)(?:\splease)?\s*$", re.IGNORECASE)
 _SO_FAR: Final = re.compile(r"\syet\s*$", re.IGNORECASE)
 _CLOSING: Final = re.compile(
@@ -163,7 +166,7 @@ def refusals_in(request: str, *, ends_at_and: bool = False) -> Refusals:
             continue
         kept.append(text[place : found.start()])
         is_not_this = found["contrast"] or (found["thing"] or "").lower() == "not"
-        is_contrast = bool(is_not_this) and not _ACTION.match(part)
+        is_contrast = bool(is_not_this) and not _NO_CONTRAST.match(part)
         refused.append(Refusal(_CLOSING.sub("", part).strip(), bool(found["order"]), is_contrast))
         place = end
     if not refused:

@@ -131,6 +131,7 @@ def test_an_order_is_told_from_a_manner() -> None:
         ("book it, no form", False),
         ("book it without a form", False),
         ("book it, not file it", False),
+        ("nothing came, not in spam either", False),
         ("book it instead of filing it", False),
         ("don't book form 5, book form 6", False),
     ],
