@@ -186,14 +186,11 @@ class _Reader:
     async def in_conversation(
         self, request: Request, asked: Asked, ranking: Ranking, alone: RetrievalDecision
     ) -> tuple[Ranking, RetrievalDecision]:
-        """The better of the decision ``alone`` and those in the context of the conversation.
+        """The decision on a request with a history, and its ranking.
 
-        What looks like a follow-up may begin a new subject, and is then not read in the context
-        (``_begins_subject``, ``_is_unrelated``). Otherwise the route with the higher confidence is
-        taken; where there is no route, the last reading. Of "cancel it" the verb
-        tells nothing where the skill of the context knows it, too; then the context decides. What
-        the assistant has offered, and the request consents to, goes before what the request says.
-        A context that tries to instruct the router is ignored.
+        A request that names a skill, begins a new subject, or says no to an offer and surely asks
+        for something else, is decided alone. A mere "no" to an offer and a comment on an answer
+        load nothing. What is left is read in the context of the conversation.
         """
         decided, chosen = alone, RequestInContext(asked.text)
         follow_up = in_context(request, self.index.skill_names)
@@ -206,30 +203,53 @@ class _Reader:
         elif is_comment(request):
             decided = _nothing("the request only comments on the answer before it", alone)
         elif follow_up.only_consents or not _begins_subject(asked.text, ranking, alone, says_no=no):
-            verb = verb_beside_pronoun(asked.text)
-            is_instruction = instructs_the_router(follow_up.whole)
-            for reading in () if is_instruction else follow_up.readings():
-                found = await self.rank(reading.asked, asked.among, context=reading.context)
-                if not found.fault and await _is_unrelated(
-                    reading, alone, found.matches[0].name, self.index
-                ):
-                    continue
-                read = decide_from_ranking(reading.asked, found, caution=self.caution)
-                if offer and read.selected and not _is_wanted(reading, ranking, read):
-                    read = _asked_back(await self.decide(offer, asked.among))
-                best = found.matches[0]
-                is_shared = verb in best.terms and best.name not in alone.selected
-                is_surer = bool(reading.question) or read.confidence > alone.confidence
-                if is_shared or not alone.selected or (read.selected and is_surer):
-                    ranking, decided, chosen = found, _without(asked.refused, read), reading
-                if read.selected:
-                    break
+            ranking, decided, chosen = await self._in_context(
+                follow_up, asked, ranking, alone, offer=offer
+            )
         return ranking, replace(
             decided,
             reason=chosen.explained(decided.reason),
             evidence={**decided.evidence, **chosen.evidence},
             text_read=chosen.whole,
         )
+
+    async def _in_context(
+        self,
+        follow_up: RequestInContext,
+        asked: Asked,
+        ranking: Ranking,
+        alone: RetrievalDecision,
+        *,
+        offer: str,
+    ) -> tuple[Ranking, RetrievalDecision, RequestInContext]:
+        """The better of the decision ``alone`` and those in the context of the conversation, with
+        its ranking and how the request was read for it.
+
+        The route with the higher confidence is taken; where there is no route, the last reading.
+        Of "cancel it" the verb tells nothing where the skill of the context knows it, too; then the
+        context decides. What the assistant has offered, and the request wants, goes before what the
+        request says by itself. A context that tries to instruct the router is ignored, and so is
+        that of a question about something else (``_is_unrelated``).
+        """
+        best = ranking, alone, RequestInContext(asked.text)
+        if instructs_the_router(follow_up.whole):
+            return best
+        verb = verb_beside_pronoun(asked.text)
+        for reading in follow_up.readings():
+            found = await self.rank(reading.asked, asked.among, context=reading.context)
+            first = found.matches[0]
+            if not found.fault and await _is_unrelated(reading, alone, first.name, self.index):
+                continue
+            read = decide_from_ranking(reading.asked, found, caution=self.caution)
+            if offer and read.selected and not _is_wanted(reading, ranking, read):
+                read = _asked_back(await self.decide(offer, asked.among))
+            is_shared = verb in first.terms and first.name not in alone.selected
+            is_surer = bool(reading.question) or read.confidence > alone.confidence
+            if is_shared or not alone.selected or (read.selected and is_surer):
+                best = found, _without(asked.refused, read), reading
+            if read.selected:
+                break
+        return best
 
 
 def _nothing(reason: str, decided: RetrievalDecision) -> RetrievalDecision:
