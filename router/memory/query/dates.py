@@ -89,8 +89,11 @@ class Form:
         return Expression(period, match.span()) if period else None
 
     def _of_year(self, match: re.Match[str], reference: ReferenceTime, which: str) -> Period | None:
-        """What it means in the year that is named; None if it does not come every year."""
+        """What it means in the year that is named, where "this month" is that of today's date; None
+        if it does not come every year."""
         number = reference.now.year + _SHIFTS[which]
+        if self.read is _calendar_unit and _said(match, "which") == "this":
+            return self.read(match, ReferenceTime(reference.now.replace(year=number)))
         end = reference.today.replace(year=number, month=12, day=31)
         period = self.read(match, ReferenceTime(end)) if self.read in _YEARLY else None
         return period if period is not None and period.start.year == number else None
@@ -413,6 +416,13 @@ def _ago(match: re.Match[str], reference: ReferenceTime) -> Period:
     return Period(reference.now - 1.5 * _length_in(match), reference.now - 0.5 * _length_in(match))
 
 
+def _weekdays_ago(match: re.Match[str], reference: ReferenceTime) -> Period:
+    """ "Two Fridays ago": today is none of them."""
+    number, count = WEEKDAYS.index(_said(match, "weekday")), number_in(match["count"])
+    last = nearest_weekday(reference, number, "last")
+    return days_from(last - timedelta(weeks=count - 1), 1)
+
+
 def _weekends_ago(match: re.Match[str], reference: ReferenceTime) -> Period:
     return calendar_unit(reference, "weekend", -number_in(match["count"]))
 
@@ -456,6 +466,13 @@ _WEEKDAY: Final = rf"(?P<weekday>{'|'.join(WEEKDAYS)})"
 _ON_WEEKDAY: Final = rf"(?:(?:{'|'.join(WEEKDAYS)}),?\s+(?:the\s+)?)?"
 """A date may name its weekday, too."""
 _SEASON: Final = rf"(?P<season>{'|'.join(_SEASONS)})"
+_NAMED_MONTH: Final = rf"(?P<month>{'|'.join(MONTHS)})"
+_FAR: Final = r"(?P<which>before\s+last|after\s+next)"
+_THIS_MONTH: Final = (
+    rf"(?P<which>this)\s+(?P<month>{'|'.join(sorted({*MONTHS} - {'may', 'march'}))}"
+    r"|(?-i:May|March)|(?:may|march)(?=\W*\Z))"
+)
+"""Not in "this may fail" and "this march was long"."""
 
 
 def _any_of(forms: Iterable[Form]) -> str:
@@ -467,6 +484,8 @@ _WHOLES: Final = (
     Form(rf"(?P<month>{_MONTH})\.?(?:,?\s+(?:of\s+)?{_YEAR})?", _month),
     Form(rf"{_SEASON}(?:\s+(?:of\s+)?{_YEAR})?", _season),
     Form(rf"(?P<which>last|next|this)\s+{_SEASON}", _season),
+    Form(rf"(?P<which>last|next)\s+{_NAMED_MONTH}", _month),
+    Form(_THIS_MONTH, _month),
     Form(_YEAR, _year),
     Form(
         r"(?P<which>the|this|last|next|previous|coming)\s+(?P<unit>week|month|quarter|year)",
@@ -523,16 +542,22 @@ _DATES: Final = (
         _rest_of_unit,
     ),
     Form(
-        r"(?P<unit>week|weekend|month|quarter|year)\s+(?P<which>before\s+last|after\s+next)",
+        rf"(?P<unit>week|weekend|month|quarter|year)\s+{_FAR}",
         _calendar_unit,
     ),
     Form(
         r"(?P<which>last|this|next|previous|coming)\s+(?P<unit>week|weekend|month|quarter|year)",
         _calendar_unit,
     ),
-    Form(rf"(?P<which>last|next)\s+(?P<month>{'|'.join(MONTHS)})", _month),
+    Form(rf"(?P<which>last|next)\s+{_NAMED_MONTH}", _month),
+    Form(_THIS_MONTH, _month),
     Form(rf"(?P<which>last|next|this)\s+{_FEAST}", _feast),
+    Form(rf"{_NAMED_MONTH}\s+{_FAR}", _month),
+    Form(rf"{_SEASON}\s+{_FAR}", _season),
+    Form(rf"(?P<feast>{_FEAST_NAMES})\s+{_FAR}", _feast),
+    Form(rf"{_WEEKDAY}\s+{_FAR}", _weekday),
     Form(rf"{_COUNT}\s+{_UNIT}\s+ago", _ago),
+    Form(rf"{_COUNT}\s+{_WEEKDAY}s?\s+ago", _weekdays_ago),
     Form(rf"{_COUNT}\s+weekends?\s+ago", _weekends_ago),
     Form(rf"{_COUNT}\s+{_UNIT}\s+and\s+a\s+half\s+ago", _and_a_half_ago),
     Form(rf"{_COUNT}\s+and\s+a\s+half\s+{_UNIT}\s+ago", _and_a_half_ago),
@@ -543,7 +568,7 @@ _NTH_DAY: Final = Form(_NTH + _LAST_WORD, _day_of_month)
 _SLASHED: Final = Form(r"(?P<one>1[3-9]|2\d|3[01])/(?P<other>0?[1-9]|1[0-2])", _slashed_day)
 """Without a year only the day first, because 10/20 is more often a score or a share."""
 _BARE: Final = (
-    Form(rf"(?P<month>{'|'.join(MONTHS)})", _month),
+    Form(_NAMED_MONTH, _month),
     Form(_SEASON, _season),
     Form(_YEAR, _year),
     Form(_FEAST, _feast),
@@ -699,7 +724,7 @@ _SINGLES: Final = (
     ),
     (_lead(r"over\s+(?:the\s+)?"), (Form(_SEASON, _season),)),
     (_lead(r"(?:at|on|over)\s+"), (Form(_FEAST, _feast),)),
-    (_lead(rf"(?:{_PLANNED})for\s+"), (Form(rf"(?P<month>{'|'.join(MONTHS)})", _month),)),
+    (_lead(rf"(?:{_PLANNED})for\s+"), (Form(_NAMED_MONTH, _month),)),
     (
         _lead(r"(?:in|within)\s+"),
         (Form(rf"{_COUNT}\s+{_UNIT}(?:['\u2019]?\s+time)?", _units_ahead),),

@@ -2,7 +2,8 @@
 
 Days, weeks (from Monday), months and years are those of the calendar in the time zone of who asks.
 Of a period that every year has, such as March, the latest one that has begun is meant; if the
-sentence is about the future, the first one that is not over.
+sentence is about the future, the first one that is not over. "This March" is that of the present
+year.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import islice
 from typing import Final
 
 from router.memory.model import Period
@@ -59,7 +61,9 @@ def of_each_year(
     which: str = "",
 ) -> Period | None:
     """One of the periods that every year has: that of the named ``year``, or the "last", "this" or
-    "next" one (``which``). Otherwise the latest that has begun; if the sentence is about the
+    "next" one (``which``), or that "before last" or "after next". "This" one is the one that lasts
+    now, or else that of the present year, unless it is over and the sentence is about the future.
+    Without ``year`` and ``which`` it is the latest that has begun; if the sentence is about the
     future, the first that is not over.
 
     Args:
@@ -74,15 +78,21 @@ def of_each_year(
             with suppress(ValueError):  # this year has no 29 February
                 yield of_year(first.replace(year=first.year + shift))
 
-    if which == "next":
+    if which in ("next", "after next"):
         found = (period for period in in_turn(0, 1) if period.start > reference.now)
-    elif which == "last":
+    elif which in ("last", "before last"):
         found = (period for period in in_turn(0, -1) if period.end <= reference.now)
-    elif which == "this" or reference.ahead:
+    elif reference.ahead:
         found = (period for period in in_turn(-1, 1) if period.end > reference.now)
+    elif which == "this":
+        found = (
+            period
+            for period in in_turn(-1, 1)
+            if period.end > reference.now or period.start.year == first.year
+        )
     else:
         found = (period for period in in_turn(0, -1) if period.start <= reference.now)
-    return next(found, None)
+    return next(islice(found, which in ("before last", "after next"), None), None)
 
 
 def day_of_month(reference: ReferenceTime, day: int) -> Period | None:
@@ -104,7 +114,12 @@ def weekday_of_week(reference: ReferenceTime, weekday: int, weeks: int) -> datet
 
 
 def nearest_weekday(reference: ReferenceTime, weekday: int, which: str) -> datetime:
-    """The "last", "this" or "next" one, or the latest, or the coming one for who looks ahead."""
+    """The "last", "this" or "next" one, or that "before last" or "after next"; or the latest, or
+    the coming one for who looks ahead."""
+    if which in ("before last", "after next"):
+        side, nearer = which.split()
+        weeks = timedelta(weeks=-1 if side == "before" else 1)
+        return nearest_weekday(reference, weekday, nearer) + weeks
     back = (reference.today.weekday() - weekday) % 7  # 0 is today
     if which == "this":
         return weekday_of_week(reference, weekday, 0)

@@ -65,6 +65,22 @@ def period(start: str, end: str) -> Period:
         ("Friday next week", "2024-05-24", "2024-05-25"),
         ("the week before last", "2024-04-29", "2024-05-06"),
         ("the weekend after next", "2024-06-01", "2024-06-03"),
+        ("this January", "2024-01-01", "2024-02-01"),
+        ("this July", "2024-07-01", "2024-08-01"),
+        ("this May", "2024-05-01", "2024-06-01"),
+        ("in this march?", "2024-03-01", "2024-04-01"),
+        ("late this March", "2024-03-22", "2024-04-01"),
+        ("this Easter", "2024-03-29", "2024-04-02"),
+        ("the summer before last", "2022-06-01", "2022-09-01"),
+        ("the July after next", "2025-07-01", "2025-08-01"),
+        ("the Christmas before last", "2022-12-24", "2022-12-27"),
+        ("the Friday before last", "2024-05-03", "2024-05-04"),
+        ("the Wednesday before last", "2024-05-01", "2024-05-02"),
+        ("the Friday after next", "2024-05-24", "2024-05-25"),
+        ("two Fridays ago", "2024-05-03", "2024-05-04"),
+        ("a couple of Wednesdays ago", "2024-05-01", "2024-05-02"),
+        ("this month last year", "2023-05-01", "2023-06-01"),
+        ("this quarter last year", "2023-04-01", "2023-07-01"),
         ("earlier this month", "2024-05-01", "2024-05-15T10:30:01"),
         ("later this week", "2024-05-15T10:30", "2024-05-20"),
         ("in the next two weeks", "2024-05-15T10:30", "2024-05-29T10:30"),
@@ -139,6 +155,11 @@ def test_who_looks_ahead_means_the_coming_one(text: str, start: str, end: str) -
     ],
 )
 def test_what_only_looks_like_a_date_is_none(text: str) -> None:
+    assert read(text) == []
+
+
+@pytest.mark.parametrize("text", ["this may be wrong", "this march was long", "this may, I hope"])
+def test_this_before_a_verb_names_no_month(text: str) -> None:
     assert read(text) == []
 
 

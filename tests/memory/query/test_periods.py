@@ -28,12 +28,34 @@ def winter(first: datetime) -> Period:
         ("2024-05-10", "this", False, "2024-12-01"),
         ("2024-05-10", "last", True, "2023-12-01"),
         ("2024-05-10", "next", False, "2024-12-01"),
+        ("2024-05-10", "before last", False, "2022-12-01"),
+        ("2024-05-10", "after next", True, "2025-12-01"),
     ],
 )
 def test_a_winter_is_that_which_is_named_or_the_nearest(
     today: str, which: str, ahead: bool, start: str
 ) -> None:
     found = of_each_year(ReferenceTime(day(today), ahead), winter, which=which)
+    assert found is not None and found.start == day(start)
+
+
+@pytest.mark.parametrize(
+    ("today", "ahead", "start"),
+    [
+        ("2024-01-10", False, "2024-03-01"),
+        ("2024-04-10", False, "2024-03-01"),
+        ("2024-11-27", False, "2024-03-01"),
+        ("2024-04-10", True, "2024-03-01"),
+        ("2024-11-27", True, "2025-03-01"),
+    ],
+)
+def test_this_spring_is_that_of_the_year_unless_it_is_over_and_one_looks_ahead(
+    today: str, ahead: bool, start: str
+) -> None:
+    def spring(first: datetime) -> Period:
+        return months_from(first.replace(month=3), 3)
+
+    found = of_each_year(ReferenceTime(day(today), ahead), spring, which="this")
     assert found is not None and found.start == day(start)
 
 
