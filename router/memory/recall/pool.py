@@ -98,7 +98,7 @@ from router.memory.stores.graph import (
 )
 from router.memory.stores.replacements import SUPERSEDED_BY
 from router.memory.texts.contents import without_copies
-from router.memory.texts.identifiers import identifiers_in
+from router.memory.texts.identifiers import identifiers_in, possible_identifiers_in
 from router.memory.texts.words import content_words, words_of
 from router.numeric import log_odds, logistic
 from router.result import MEMORY_LAYERS
@@ -532,7 +532,7 @@ class Pool:
         text = with_relations(item)
         if not self._keywords <= words_of(text).bag.keys():
             return False
-        return not self._codes - frozenset[str]().union(*identifiers_in(text).values())
+        return not self._codes - frozenset[str]().union(*possible_identifiers_in(text).values())
 
     def _existed_by_then(self, item: MemoryItem) -> bool:
         """Whether an item was saved before the end of the period that the query names."""

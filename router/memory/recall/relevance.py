@@ -61,7 +61,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 
 from router.memory.query.rewrite import in_first_person
 from router.memory.texts.chunking import CHUNK_CHARACTERS, SENTENCE_BORDER, sections
-from router.memory.texts.identifiers import identifiers_in
+from router.memory.texts.identifiers import identifiers_in, possible_identifiers_in
 from router.memory.texts.related_words import other_kinds, related_to
 from router.memory.texts.text_vectors import TextVectors
 from router.memory.texts.words import TextWords, content_words, qualified_in, words_of
@@ -310,7 +310,7 @@ class _QueryWords:
     def names_another(self, text: str, words: TextWords) -> bool:
         """Whether a text names another thing of a kind that the query names by a code or a number,
         and nowhere that of the query."""
-        stored = identifiers_in(text) if self.identifiers else {}
+        stored = possible_identifiers_in(text) if self.identifiers else {}
         every = frozenset[str]().union(*stored.values(), words.bag.keys())
         return any(
             kind in stored and every.isdisjoint(codes) for kind, codes in self.identifiers.items()
