@@ -466,6 +466,25 @@ async def test_a_keyword_finds_the_memory_that_contains_it(
         assert [one.item.content for one in found.items] == [text], query
 
 
+@pytest.mark.parametrize(
+    "query", ["Berlin", "berlin?", "What about Berlin?", "Tell me about Berlin", "How about Berlin"]
+)
+async def test_a_keyword_finds_each_memory_that_contains_it_however_it_is_asked_for(
+    memory: Memory, query: str
+) -> None:
+    texts = {
+        "semantic": "Berlin has twelve districts.",
+        "episodic": "We sold two guitars in Berlin.",
+        "project": "The Berlin office closes at six.",
+        "user": "My sister lives in Berlin.",
+        "prospective": "Book the train to Berlin.",
+    }
+    for layer, text in texts.items():
+        await memory.save(text, layer=layer, scope=ADA)
+    found = await memory.recall(query, ADA)
+    assert {one.item.content for one in found.items} == {*texts.values()}
+
+
 async def test_the_parts_of_a_code_are_no_keywords(memory: Memory) -> None:
     text = "E-22 on the display means that 17 chips block the dust hose."
     await memory.save(text, layer="semantic", scope=ADA)

@@ -121,14 +121,29 @@ _STEMS_BESIDE_A_KIND: Final = META_STEMS | _stems(
     "user myself team company our current important main"
 )
 MAX_KEYWORDS: Final = 5
+_ABOUT: Final = re.compile(
+    r"^\W*(?:(?:what|how) about|tell (?:me|us) (?:more )?about)\b(?:\s+(?:the|an?|my|our)\b)?\s*",
+    re.IGNORECASE,
+)
+"""Asks for whatever is known of what follows."""
+
+
+def bare_keywords(text: str) -> str:
+    """What a query consists of if it is bare keywords, as one types them into a search box: "redis
+    timeout". Then no layer can be ruled out, because keywords do not tell what is asked. "Redis?",
+    "What about Redis?" and "Tell me about the timeout" tell no more. Empty for any other query.
+    """
+    named = _ABOUT.sub("", text).rstrip(" ?!.")
+    words = tokens(named)
+    # The part before an apostrophe, too: "who's" asks as "who" does.
+    asking = {*words, *(word.split("'")[0] for word in words)}
+    is_bare = 0 < len(words) <= MAX_KEYWORDS and "?" not in named and STOPWORDS.isdisjoint(asking)
+    return named if is_bare else ""
 
 
 def is_keyword(text: str) -> bool:
-    """Whether a query is bare keywords, as one types them into a search box: "redis timeout". Then
-    no layer can be ruled out, because keywords do not tell what is asked.
-    """
-    words = tokens(text)
-    return 0 < len(words) <= MAX_KEYWORDS and "?" not in text and STOPWORDS.isdisjoint(words)
+    """Whether a query is bare keywords; see ``bare_keywords``."""
+    return bool(bare_keywords(text))
 
 
 def asks_what_was_in_use(query: LayerQuery) -> bool:
@@ -153,11 +168,12 @@ def asks_for_events(query: LayerQuery) -> bool:
 
 def asks_what_happened(query: LayerQuery) -> bool:
     """Whether a query asks for everything that happened in a time that has begun, by that time
-    alone ("29 Oct to 5 Nov") or by what is done then ("What is done today?")."""
+    alone ("29 Oct to 5 Nov", "What about Monday?") or by what is done then ("What is done
+    today?")."""
     if query.period is None or query.period.start > query.now:
         return False
     done = _IS_DONE.search(query.timeless)
-    return done["not"] is None if done else not query.timeless.strip(" ?.!")
+    return done["not"] is None if done else not _ABOUT.sub("", query.timeless).strip(" ?.!")
 
 
 def asks_for_tasks(query: LayerQuery) -> bool:

@@ -39,7 +39,6 @@ lost a point of recall on LoCoMo, where the memories that matter are old.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -64,7 +63,7 @@ from router.memory.query.listing import (
     asks_for_tasks,
     asks_what_was_in_use,
     asks_when,
-    is_keyword,
+    bare_keywords,
     names_no_subject,
 )
 from router.memory.query.past import is_in_past_tense, names_only, stems_after_before
@@ -178,7 +177,6 @@ FRESH_DAYS: Final = 90.0
 JUST_BELOW: Final = 0.999
 """An item's score times this is the score of an item that has to come directly after it."""
 _FIRST_PERSON: Final = word_set("i me my mine i'm i've i'd i'll")
-_WHAT_ABOUT: Final = re.compile(r"^\W*(?:what|how) about\b([^?]*)\?\W*$", re.IGNORECASE)
 _TIME_PREPOSITIONS: Final = {*stems("in for on at of by during from until till before after the")}
 
 
@@ -577,9 +575,10 @@ class Pool:
 def _keywords(query: LayerQuery) -> frozenset[str]:
     """The stems of a query that is bare keywords, such as "redis timeout" or "What about Redis?";
     none of another query, or of one that asks for everything of a kind or a time."""
-    text = _WHAT_ABOUT.sub(r"\1", query.text)
-    is_bare = is_keyword(text) and query.period is None and not names_no_subject(query)
-    return frozenset(stems_of(content_words(text))) if is_bare else frozenset()
+    named = bare_keywords(query.text)
+    if not named or query.period is not None or names_no_subject(query):
+        return frozenset()
+    return frozenset(stems_of(content_words(named)))
 
 
 def _future_period(query: LayerQuery) -> Period | None:

@@ -17,13 +17,36 @@ from router.memory.query.listing import (
 from router.memory.query.rewrite import rewrite
 
 
-@pytest.mark.parametrize("text", ["redis timeout", "ERR_4711", "port 5433", "Mittens", "Zürich"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "redis timeout",
+        "ERR_4711",
+        "port 5433",
+        "Mittens",
+        "Zürich",
+        "redis?",
+        "What about Redis?",
+        "How about the redis timeout?",
+        "Tell me more about our siren.",
+    ],
+)
 def test_bare_keywords_are_known(text: str) -> None:
     assert is_keyword(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["What is JWT?", "redis?", "where do I live", "", "one two three four five six"]
+    "text",
+    [
+        "What is JWT?",
+        "Who's Ada?",
+        "What about it?",
+        "What about a?",
+        "Redis? Timeout?",
+        "where do I live",
+        "",
+        "one two three four five six",
+    ],
 )
 def test_questions_and_sentences_are_no_keywords(text: str) -> None:
     assert not is_keyword(text)
@@ -121,6 +144,8 @@ def test_a_query_for_tasks_of_any_kind_is_known(text: str, asks: bool) -> None:
         ("What is done today?", True),
         ("what's already done this week", True),
         ("Catch me up on 3 May", True),
+        ("What about 3 May?", True),
+        ("What about the release of 3 May?", False),
         ("What is not done today?", False),
         ("What should be done today?", False),
         ("What must I do today?", False),
