@@ -174,7 +174,7 @@ class ContextAssembler:
             except StoreError as error:  # what was asked for is there; a count must not matter
                 warn_once(f"it is not counted which memories contexts use: {error}")
         if pieces and not chunks:
-            smallest = min(self._chunk(piece).tokens for piece in pieces)
+            smallest = min(self._alone(self._chunk(piece)) for piece in pieces)
             notes.append(
                 f"nothing fits: the smallest of {len(pieces)} pieces that bear on the query has "
                 f"{smallest} tokens, and the budget is {token_budget}"
@@ -278,9 +278,13 @@ class ContextAssembler:
         A piece that does not fit is skipped, so that a long one does not keep out shorter ones. But
         the best of all is never skipped: if it does not fit as a whole, it is cut to the passage
         that bears on the subject. It may have half of the budget, and what the others leave.
+
+        Whether a piece fits is asked of it without the blank line behind it, which the last one
+        does not need; what it takes from the rest is both.
         """
         sizes = {piece: self._chunk(piece) for piece in pieces}
-        best = pieces[0] if pieces and sizes[pieces[0]].tokens > budget else None
+        alone = {piece: self._alone(sizes[piece]) for piece in pieces}
+        best = pieces[0] if pieces and alone[pieces[0]] > budget else None
         part = None if best is None else self._cut(best, subject, budget // 2)
         reserved = 0 if part is None else part.tokens
         taken: dict[_Piece, Chunk] = {}
@@ -289,17 +293,17 @@ class ContextAssembler:
             share = min(int(budget * weights.of(side)), rest)
             for piece in pieces:
                 chunk = sizes[piece]
-                if piece.side is side and chunk.tokens <= share:
+                if piece.side is side and alone[piece] <= share:
                     taken[piece] = chunk
                     share -= chunk.tokens
                     rest -= chunk.tokens
         for piece in pieces:
             chunk = sizes[piece]
-            if piece not in taken and chunk.tokens <= rest:
+            if piece not in taken and alone[piece] <= rest:
                 taken[piece] = chunk
                 rest -= chunk.tokens
         if best is not None:
-            part = self._cut(best, subject, rest + reserved)
+            part = self._cut(best, subject, rest + reserved) or part
             if part is not None:
                 taken[best] = part
         ordered = [piece for piece in pieces if piece in taken]
@@ -308,7 +312,7 @@ class ContextAssembler:
             ordered.pop()
         kept = set(ordered)
         unfit = [
-            piece.left_out(f"its {sizes[piece].tokens} tokens do not fit the budget")
+            piece.left_out(f"its {alone[piece]} tokens do not fit the budget")
             for piece in pieces
             if piece not in kept
         ]
@@ -330,6 +334,10 @@ class ContextAssembler:
             cut=content is not None,
         )
 
+    def _alone(self, chunk: Chunk) -> int:
+        """The tokens of a chunk without the blank line before the next one."""
+        return self._count(joined([chunk]))
+
     def _cut(self, piece: _Piece, subject: str, budget: int) -> Chunk | None:
         """The longest passage, in whole words, that fits. It begins with the sentence that has most
         words of the subject; None if that does not fit, because half of it is no answer."""
@@ -340,7 +348,7 @@ class ContextAssembler:
             middle = (low + high) // 2
             is_end = middle == len(words) and words[0] == "…"  # the beginning is left out alone
             chunk = self._chunk(piece, " ".join(words[:middle]) + ("" if is_end else " …"))
-            if chunk.tokens <= budget:
+            if self._alone(chunk) <= budget:
                 best, low = chunk, middle + 1
             else:
                 high = middle - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -87,6 +87,7 @@ def assembler(
     documents: ContextSource | None = None,
     tracker: QueryPatternTracker | None = None,
     relevance: Overlap | None = None,
+    count_tokens: Callable[[str], int] = words_of,
 ) -> ContextAssembler:
     async def no_documents(_: Scope) -> bool:
         return documents is None
@@ -96,7 +97,7 @@ def assembler(
         documents=Held() if documents is None else documents,
         no_documents=no_documents,
         relevance=(Overlap() if relevance is None else relevance).of,
-        count_tokens=words_of,
+        count_tokens=count_tokens,
         clock=NOW.timestamp,
         tracker=tracker,
     )
@@ -224,6 +225,20 @@ async def test_the_best_piece_is_never_left_out_for_its_length_while_less_releva
     assert best.startswith("… The cellar safe opens with 4711.")
     assert other == "The cellar safe was bought in Essen"
     assert 80 < context.tokens <= 100
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+async def test_the_last_piece_needs_no_blank_line_behind_it(pieces: int) -> None:
+    memory = Held(*(remembered(place, f"rust ownership {place}") for place in range(pieces)))
+    letters = assembler(memory, count_tokens=len)
+    whole = await letters.assemble("rust ownership", "hybrid", 1000)
+    assert len(whole.chunks) == pieces
+    fitting = await letters.assemble("rust ownership", "hybrid", whole.tokens)
+    assert fitting.text == whole.text
+    too_small = await letters.assemble("rust ownership", "hybrid", whole.tokens - 1)
+    assert len(too_small.chunks) == pieces - 1
+    if pieces == 1:
+        assert f"has {whole.tokens} tokens" in too_small.notes[0]
 
 
 async def test_when_no_piece_fits_whole_the_best_is_cut() -> None:
