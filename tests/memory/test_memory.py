@@ -433,6 +433,14 @@ async def test_relations_are_followed_to_what_a_question_says_of_the_other_end(
     assert [one.item.id for one in found.items] == reached
 
 
+async def test_what_an_entity_uses_is_found_beside_a_fact_of_its_name(memory: Memory) -> None:
+    said: dict[str, AttributeValue] = {"entity": "CA-107", "relations": ("uses -> groupset GR-4",)}
+    await memory.save("Bike frame CA-107 belongs to Mireia", layer="project", scope=ADA)
+    await memory.save("Frame CA-107", layer="graph", scope=ADA, attributes=said)
+    found = await memory.recall("What does CA-107 use?", ADA)
+    assert found.items[0].item.content == "Frame CA-107"
+
+
 async def test_a_rule_that_names_the_day_asked_about_comes_first(memory: Memory) -> None:
     for day, rule in (("Friday", "forbidden"), ("Monday", "announced a day before")):
         await memory.save(f"Deploys on {day}s are {rule}.", layer="project", scope=ADA)

@@ -29,6 +29,7 @@ from router.errors import InvalidRequest, LayerError
 from router.memory.model import (
     COUNTING_LAYER,
     EVENT_LAYER,
+    GRAPH_LAYER,
     TASK_LAYER,
     AnyLayer,
     Classification,
@@ -42,6 +43,7 @@ from router.memory.query.rewrite import rewrite
 from router.memory.recall.answers import MemoryRoute, MemoryStatus, RouteStats
 from router.memory.recall.gather import THREADS_AT_A_TIME, Gatherer
 from router.memory.recall.weights import LayerWeights
+from router.memory.stores.graph import asks_what_is_needed
 from router.result import LayerChoice
 from router.text import normalise
 
@@ -272,7 +274,9 @@ class MemoryRouter:
     ) -> tuple[tuple[LayerChoice, ...], tuple[LayerChoice, ...]]:
         """The layers to read, and those to read next, highest weight first. A query that asks for
         nothing but tasks reads the layer of tasks, though the classifier may choose others because
-        of words like "I" and "work"; and one that asks for what happened reads that of events.
+        of words like "I" and "work"; and one that asks for what happened reads that of events. One
+        that asks what something needs also reads the graph, because the classifier cannot know
+        whether the name is that of an entity.
 
         Feedback changes the order of the layers, and so which are read, but not how many: a
         secondary layer whose weight becomes higher than that of a primary one takes its place.
@@ -293,10 +297,15 @@ class MemoryRouter:
             for name, weight in further.items()
             if name in self.specs and name not in primary
         }
+        reads_graph = GRAPH_LAYER in self.specs and asks_what_is_needed(layer_query.text)
+        if wanted and reads_graph:
+            wanted.setdefault(GRAPH_LAYER, UNLIKELY_WEIGHT)
         ranked = self._weighed(wanted, classification.types)
         # If none of the primary layers is installed, the best other layer is read.
         count = max(1, len(primary))
-        return ranked[:count], ranked[count:]
+        chosen, later = ranked[:count], ranked[count:]
+        graph = tuple(choice for choice in later if reads_graph and choice.name == GRAPH_LAYER)
+        return chosen + graph, tuple(choice for choice in later if choice not in graph)
 
     def _all_of(self, classification: Classification) -> tuple[LayerChoice, ...]:
         """Every layer but ``meta``, those first that the classifier chose."""

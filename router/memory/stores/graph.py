@@ -41,6 +41,7 @@ _NEEDING: Final = frozenset(
     )
 )
 """Verbs of which who needs is the subject, and what is needed the object."""
+_SPEAKERS: Final = word_set("i me my we us our you your")
 _PURPOSE: Final = word_set("for to of")
 """Words after which a name is a purpose or an owner: "What do we need for the release?"."""
 MAX_QUERY_WORDS: Final = 200
@@ -143,6 +144,15 @@ def leads_to_named(item: MemoryItem, question: str) -> bool:
         for place in _asking_words(verb, asking)
         for start in starts
     )
+
+
+def asks_what_is_needed(question: str) -> bool:
+    """Whether a question asks what something needs, or what needs it: "What does CA-107 use?". Not
+    if it asks about who speaks ("What do we use for backups?"): people state that as a fact."""
+    asking = tokens(question)[:MAX_QUERY_WORDS]
+    asked = next((word for word in asking if word in QUESTION_WORDS), None)
+    is_of_others = asked in ("what", "which", "who") and _SPEAKERS.isdisjoint(asking)
+    return is_of_others and not _NEEDING.isdisjoint(stems_of(asking))
 
 
 class Way(StrEnum):

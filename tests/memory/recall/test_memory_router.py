@@ -36,6 +36,7 @@ from router.memory.model import (
 from router.memory.recall.answers import MemoryRoute
 from router.memory.recall.memory_router import CACHE_SECONDS, MAX_K, MemoryRouter
 from router.memory.recall.weights import LayerWeights
+from router.text import normalise
 
 AUTH = "continue working on auth"
 JWT = "what is jwt?"
@@ -103,6 +104,35 @@ async def test_layers_that_are_not_installed_are_passed_over() -> None:
         route = await router.route(AUTH, scope=NOBODY)
     assert read(route) == ["project"]
     assert [choice.name for choice in route.secondary] == ["episodic"]
+
+
+@pytest.mark.parametrize(
+    ("query", "layers_read"),
+    [
+        ("What does CA-107 use?", ["semantic", "graph"]),
+        ("What do we use for backups?", ["semantic"]),
+        ("Is CA-107 in use?", ["semantic"]),
+    ],
+)
+async def test_what_something_needs_is_looked_up_in_the_graph_as_well(
+    query: str, layers_read: list[str]
+) -> None:
+    known = TableClassifier(
+        **{normalise(query): classified("semantic", secondary=["project", "episodic"])}
+    )
+    async with routing(layers(), classifier=known) as router:
+        route = await router.route(query, scope=NOBODY)
+    assert read(route) == layers_read
+    assert [choice.name for choice in route.secondary] == ["project", "episodic"]
+
+
+async def test_a_query_for_which_no_layer_is_chosen_does_not_choose_the_graph() -> None:
+    query = "What does CA-107 use?"
+    async with routing(
+        layers(), classifier=TableClassifier(**{normalise(query): classified()})
+    ) as router:
+        route = await router.route(query, scope=NOBODY)
+    assert read(route) == []
 
 
 async def test_where_no_primary_layer_is_installed_the_best_other_one_is_read() -> None:
