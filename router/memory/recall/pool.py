@@ -22,11 +22,7 @@
   about MySQL has replaced last, and "What did we use in March?" by everything that was valid then
   and has been replaced: both are as relevant as listed items.
 * **Relations.** If the query asks for relations, items that the layer ``graph`` reached from a
-  relevant item are relevant, too. If the query names an entity that no item is about, the entity
-  itself counts as that relevant item, but only for items that state a relation such as the query
-  asks for: "Who owns Redis?" is not answered by what uses Redis. If it asks what has a relation to
-  that entity ("What depends on Redis?"), the items that state it are as relevant as any of them,
-  and come before the item about the entity.
+  relevant item are relevant, too (``relations.py``).
 * **Counts.** An item by which the layer ``meta`` counts others ("semantic: 3 items about Redis")
   comes last and gives no confidence if the query names a subject. A count of nothing is left out.
 
@@ -74,6 +70,7 @@ from router.memory.recall.answers import RecalledItem
 from router.memory.recall.confidence import SECONDS_A_DAY, conflicts_among
 from router.memory.recall.memory_router import UNLIKELY_WEIGHT
 from router.memory.recall.ranking import closeness, rank, session_of
+from router.memory.recall.relations import follow_relations
 from router.memory.recall.relevance import Judged
 from router.memory.recall.updates import (
     LASTING_LAYERS,
@@ -87,14 +84,7 @@ from router.memory.recall.updates import (
     valid_item,
     valid_items,
 )
-from router.memory.stores.graph import (
-    asked_way,
-    continues,
-    leads_to_named,
-    relations_away,
-    states_relation,
-    with_relations,
-)
+from router.memory.stores.graph import with_relations
 from router.memory.stores.replacements import SUPERSEDED_BY
 from router.memory.texts.contents import without_copies
 from router.memory.texts.identifiers import identifiers_in, possible_identifiers_in
@@ -151,12 +141,6 @@ which has weight 1."""
 SCORE_AGAINST_REPLACEMENT: Final = 0.5
 """The same for the logarithm of the ratio of the scores. Both were fitted together with the
 coefficients of ``likelihood_of_replacement``."""
-RELEVANCE_SHARE_PER_RELATION: Final = 0.7
-"""The share of its relevance that an item passes on over each relation."""
-MIN_GRAPH_WEIGHT: Final = 0.5
-"""A query asks for relations if the classifier gives the layer ``graph`` at least this weight, or
-its words say what they ask for of an entity (``asked_way``, ``continues``): some names are words
-that ask for something else, such as "search"."""
 COUNT_TYPE: Final = "coverage"
 """The type of items that count what other layers hold."""
 UNLISTED_SHARE: Final = 0.5
@@ -290,7 +274,12 @@ class Pool:
             for content, one in judged.items():
                 if one.relevance < RELEVANCE_FLOOR and self._is_named_as_replaced(one.item):
                     judged[content] = replace(one, relevance=RELEVANCE_FLOOR)
-        leading = self._follow_relations(judged)
+        leading = follow_relations(
+            judged,
+            self.query.text,
+            graph_weight=self.weights.get(GRAPH_LAYER, 0.0),
+            entity_relevance=LISTED_RELEVANCE,
+        )
         self._follow_replacements(judged)
         successor = stems_after_before(self.query.text)
         successors = {
@@ -449,41 +438,6 @@ class Pool:
             newest = newer
             passed.append(newer)
         return None if newest is item else newest
-
-    def _follow_relations(self, judged: dict[str, RecalledItem]) -> set[str]:
-        """Raise the relevance of items that the graph reached from relevant ones. The contents of
-        the items that state what the query asks for (``leads_to_named``): they become as relevant
-        as the best item that the graph reached, and the others less."""
-        away = {
-            content: hops
-            for content, one in judged.items()
-            if one.item.layer == GRAPH_LAYER
-            for hops in [relations_away(one.item)]
-            if hops is not None
-        }
-        starts = [judged[content].relevance for content, hops in away.items() if not hops]
-        named = [
-            str(judged[content].item.attributes.get("entity", ""))
-            for content, hops in away.items()
-            if not hops
-        ]
-        asks_for_relations = (
-            self.weights.get(GRAPH_LAYER, 0.0) >= MIN_GRAPH_WEIGHT
-            or any(asked_way(name, self.query.text) for name in named)
-            or any(continues(judged[content].item, self.query.text, named) for content in away)
-        )
-        for content, hops in away.items() if asks_for_relations else ():
-            known = starts or states_relation(judged[content].item, self.query.text)
-            reached = max(starts, default=LISTED_RELEVANCE) * RELEVANCE_SHARE_PER_RELATION**hops
-            if hops and known and reached > judged[content].relevance:
-                judged[content] = replace(judged[content], relevance=reached)
-        best = max((judged[content].relevance for content in away), default=0.0)
-        leading = {c for c in away if leads_to_named(judged[c].item, self.query.text)}
-        for content, hops in away.items() if leading else ():
-            most = best * RELEVANCE_SHARE_PER_RELATION ** max(1, hops)
-            relevance = best if content in leading else min(most, judged[content].relevance)
-            judged[content] = replace(judged[content], relevance=relevance)
-        return leading
 
     def confidence(self, k: int) -> float:
         """Relevance of the most relevant item that an answer of ``k`` items gives; 0 without."""
