@@ -340,7 +340,8 @@ class Memory(OpenedInBlock):
             content: 1 to 100,000 characters.
             name: of the file, or the item's id; None makes one from the content, so that the same
                 text is one item of a layer and scope however often it is saved. What a later call
-                with the same text does not name stays as it is.
+                with the same text does not name stays as it is. If ``edit`` has changed the text of
+                that item, the old text becomes another one.
             tags: free labels.
             layer: one of the built-in layers.
             scope: to whom it belongs; this and all that follow are for layers only.
@@ -418,7 +419,9 @@ class Memory(OpenedInBlock):
             }
             unnamed = [field for field, is_given in given.items() if not is_given]
             saved, older = await in_thread(
-                lambda: parts.records.save(item, supersede=supersede, unnamed=unnamed)
+                lambda: parts.records.save(
+                    item, supersede=supersede, unnamed=unnamed, is_named=name is not None
+                )
             )
             return SaveReport(
                 saved.id,

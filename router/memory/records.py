@@ -6,6 +6,7 @@ Every method takes a scope. ``page`` and ``profile`` show what the scope sees; `
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.stores.rows import checked, is_day, read_names
 from router.memory.stores.spaces import PROPOSALS, Place
+from router.memory.texts.contents import content_key
 from router.memory.texts.questions import QUESTIONS, checked_questions, inheriting
 from router.plain_json import PlainJson, first_fault
 from router.request import names_in
@@ -47,6 +49,7 @@ EXPIRES_AT: Final = "expires_at"
 _COMPARED: Final = 20
 """Stored items that a new one may replace and is compared with, at most."""
 _EVENTS: Final = frozenset({EVENT_LAYER, "session"})
+_ID_CHARACTERS: Final = 32
 _IMPORT_BATCH: Final = 500
 _ATTEMPTS: Final = 10
 _STORED: Final = (*WRITABLE, DOCUMENTS)
@@ -134,10 +137,15 @@ class Records:
         *,
         supersede: Sequence[str | MemoryItem],
         unnamed: Collection[str] | None = None,
+        is_named: bool = True,
     ) -> tuple[MemoryItem, tuple[MemoryItem, ...]]:
         """Store an item, and mark the items that it replaces as superseded. Returns the item, and
         others that it may replace. Without an ``expires_at`` of its own the item gets one from the
         time to live of its layer.
+
+        An item that is not named gets an id that is made from its text. If ``edit`` has given the
+        item with this id another text, that one stays, and is among those that the new item may
+        replace.
 
         ``unnamed`` are the fields that the caller has not named: if the same text is stored under
         this id already, they stay as they are, and so do attributes that are not named. A caller
@@ -155,16 +163,39 @@ class Records:
             item = replace(item, attributes=attributes)
         layers = {old.id: old.layer for old in supersede if isinstance(old, MemoryItem)}
         stored = self._replace(
-            names_in("supersede", _ids(supersede)), lambda: item, layers, unnamed
+            names_in("supersede", _ids(supersede)),
+            lambda: item if is_named else self._under_free_id(item)[0],
+            layers,
+            unnamed,
         )
         if item.layer not in LASTING_LAYERS:
             return stored, ()
+        edited = [] if is_named else self._under_free_id(stored)[1]
+        others = (
+            old for old in replaced_by(stored, self._near(item)) if old.id not in _ids(edited)
+        )
         return stored, tuple(
             old
-            for old in replaced_by(stored, self._near(item))
+            for old in (*edited, *others)
             # To mark what a wider scope sees would hide it from others, who do not see the new one.
             if old.scope == item.scope and SUPERSEDED_BY not in old.attributes
         )
+
+    def _under_free_id(self, item: MemoryItem) -> tuple[MemoryItem, list[MemoryItem]]:
+        """The item under the first of the ids made from its text that no other text is stored
+        under, and the items with the ids before that."""
+        others: list[MemoryItem] = []
+        for attempt in itertools.count():
+            text = f"{item.content}\n{attempt}" if attempt else item.content
+            item = replace(item, id=content_key(text)[:_ID_CHARACTERS])
+            try:
+                stored = self._store.get_stored(item.layer, item.id, item.scope)
+            except UnknownMemory:
+                break
+            if content_key(stored.content) == content_key(item.content):
+                break
+            others.append(stored)
+        return item, others
 
     def _near(self, item: MemoryItem) -> list[MemoryItem]:
         """The items of lasting knowledge that are nearest to an item, those of its layer first."""

@@ -690,3 +690,30 @@ async def test_who_has_parted_is_told_so(memory: Memory) -> None:
     await memory.save("I broke up with Mats.", layer="user", scope=ADA)
     found = (await memory.recall("Who is my boyfriend?", ADA)).items
     assert found[0].item.content == "I broke up with Mats."
+
+
+async def test_an_old_text_that_is_saved_again_does_not_undo_its_correction(memory: Memory) -> None:
+    """The corrected item still has the id that is made from the old text. It was overwritten, and
+    the correction and its tags were lost."""
+    where: dict[str, Any] = {"layer": "project", "scope": ADA}
+    old, corrected = "The pump is serviced in May", "The pump is serviced in September by Rita"
+    first = await memory.save(old, **where, tags=["heat"], created=NOW - timedelta(days=9))
+    await memory.edit(first.name, **where, content=corrected)
+    again = await memory.save(old, **where)
+    assert await memory.save(old, **where) == again  # the same text is one item
+    items = (await memory.list(scope=ADA)).items
+    assert {item.id: (item.content, item.tags) for item in items} == {
+        first.name: (corrected, ("heat",)),
+        again.name: (old, ()),
+    }
+    assert [item.content for item in again.supersedes] == [corrected]
+
+
+async def test_a_name_that_is_given_is_that_of_the_item(memory: Memory) -> None:
+    where: dict[str, Any] = {"layer": "project", "scope": ADA}
+    first = await memory.save("The pump is serviced in May", **where)
+    await memory.edit(first.name, **where, content="The pump is serviced in June")
+    await memory.save("The pump is serviced in May", **where, name=first.name)
+    assert [one.content for one in (await memory.list(scope=ADA)).items] == [
+        "The pump is serviced in May"
+    ]

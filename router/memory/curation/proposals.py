@@ -114,6 +114,8 @@ class Proposal(PlainJson):
 _ATTRIBUTES: Final = ("layer", "replaces", "by", "evidence", "reason", "source")
 """Fields of a proposal that are stored as attributes of its item."""
 _REJECTED: Final = "rejected"
+_NOT_PROPOSED: Final = ("created", "tags", "usefulness")
+"""Fields of a new memory that a proposal does not name. They stay if the text is stored already."""
 
 
 class Proposals:
@@ -173,9 +175,12 @@ class Proposals:
                     for name in proposal.replaces
                 ]
                 with suppress(UnknownMemory):  # an earlier merge may have given the same text
-                    merged.append(self._store.get_stored(item.layer, item.id, item.scope))
+                    stored = self._store.get_stored(item.layer, item.id, item.scope)
+                    if stored.content == item.content:  # an edit may have changed it since
+                        merged.append(stored)
                 item = _with_all_of(item, merged)
-            self._records.save(item, supersede=proposal.replaces)
+            unnamed = None if proposal.kind is ChangeKind.MERGE else _NOT_PROPOSED
+            self._records.save(item, supersede=proposal.replaces, unnamed=unnamed, is_named=False)
         elif proposal.kind is ChangeKind.STALE:
             for name in proposal.replaces:
                 cancelled = {"status": "cancelled"}

@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kept_memory import settings_in
@@ -214,3 +215,32 @@ async def test_a_merged_memory_is_as_old_as_its_newest_copy(memory: Memory) -> N
     await memory.consolidate(scope=ADA, policy=lambda proposal: proposal.kind is ChangeKind.MERGE)
     found = (await memory.recall("At how many degrees does the bread oven run?", ADA)).items
     assert [str(one.item.created.date()) for one in found] == ["2026-06-01", "2026-03-01"]
+
+
+async def test_accepting_what_was_stored_meanwhile_loses_nothing_of_it(
+    asking: Memory, model: Scripted
+) -> None:
+    """The stored item was overwritten: after an edit its text was lost, and else its tags."""
+    model.answers = [memories(PEANUTS)]
+    [proposal] = (await asking.extract(TALK, scope=ADA)).proposals
+    where: dict[str, Any] = {"layer": "user", "scope": {"user": "ada"}}
+    stored = await asking.save(proposal.content, **where, tags=["health"])
+    await asking.accept(proposal.id, scope=ADA)
+    kept = await asking.get(stored.name, **where)
+    assert (kept.tags, kept.provenance) == (("health",), (proposal.source,))
+
+
+async def test_accepting_does_not_undo_a_correction_made_meanwhile(
+    asking: Memory, model: Scripted
+) -> None:
+    model.answers = [memories(PEANUTS)]
+    [proposal] = (await asking.extract(TALK, scope=ADA)).proposals
+    where: dict[str, Any] = {"layer": "user", "scope": {"user": "ada"}}
+    stored = await asking.save(proposal.content, **where)
+    await asking.edit(stored.name, **where, content="The user is allergic to cashews.")
+    await asking.accept(proposal.id, scope=ADA)
+    items = (await asking.list(scope=ADA, layers=["user"])).items
+    assert {item.content for item in items} == {
+        "The user is allergic to cashews.",
+        "The user is allergic to peanuts.",
+    }
