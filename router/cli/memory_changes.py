@@ -266,6 +266,7 @@ def import_memories(
 
     async def take(memory: Memory, owner: Scope) -> dict[str, int]:
         stored = 0
+        left_out: list[str] = []
         with output.progress("importing") as show:
 
             def note(done: int, total: int) -> None:
@@ -274,11 +275,16 @@ def import_memories(
                 show(done, total)
 
             try:
-                imported = await memory.import_lines(lines, owner=owner, progress=note)
+                imported = await memory.import_lines(
+                    lines, owner=owner, progress=note, left_out=left_out.append
+                )
             except asyncio.CancelledError:
                 kept = output.counted(stored, "memory is", "memories are")
                 output.warn(f"stopped: {kept} stored; import the file again for the rest")
                 raise
+        if left_out:
+            lost = output.counted(len(left_out), "memory has", "memories have")
+            output.warn(f"{lost} expired and not been stored; the first is {left_out[0]}")
         return {"imported": imported}
 
     return take

@@ -500,6 +500,7 @@ class Memory(OpenedInBlock):
         *,
         owner: Scope | Mapping[str, object] | None = None,
         progress: Callable[[int, int], None] | None = None,
+        left_out: Callable[[str], None] | None = None,
     ) -> int:
         """Store what ``export`` gave, and return how many items; see ``Records.importing``.
 
@@ -509,11 +510,14 @@ class Memory(OpenedInBlock):
             lines: each the JSON of an item.
             owner: whose items are accepted; None accepts those of everybody.
             progress: called in another thread with (stored, total) items after each batch.
+            left_out: called in another thread with the reason why a line is not stored: what it
+                holds has expired.
         """
         told = progress or (lambda stored, total: None)  # noqa: ARG005
+        complain = left_out or (lambda reason: None)  # noqa: ARG005
         stored = 0
         async with self._in_use() as parts:
-            steps = parts.records.importing(lines, Scope.parse(owner), told)
+            steps = parts.records.importing(lines, Scope.parse(owner), told, complain)
             while (step := await in_thread(lambda: next(steps, None))) is not None:
                 stored = step
         return stored

@@ -151,11 +151,7 @@ class Records:
         this id already, they stay as they are, and so do attributes that are not named. A caller
         that gives None names everything."""
         item = replace(item, attributes=self._read(item.attributes))
-        expires_at = item.attributes.get(EXPIRES_AT)
-        if isinstance(expires_at, str):
-            end = moment_of(f"attributes.{EXPIRES_AT}", expires_at, UTC)
-            if end.timestamp() <= self._clock():
-                raise InvalidRequest(f"attributes.{EXPIRES_AT}: {expires_at} is past")
+        self._check_time(item.attributes)
         days = self._ttl_days.get(item.layer)
         if days is not None and EXPIRES_AT not in item.attributes:
             expires = datetime.fromtimestamp(self._clock(), UTC) + timedelta(days=days)
@@ -180,6 +176,14 @@ class Records:
             # To mark what a wider scope sees would hide it from others, who do not see the new one.
             if old.scope == item.scope and SUPERSEDED_BY not in old.attributes
         )
+
+    def _check_time(self, attributes: Mapping[str, AttributeValue]) -> None:
+        """Raise InvalidRequest if an item with these attributes would be removed at once."""
+        expires_at = attributes.get(EXPIRES_AT)
+        if isinstance(expires_at, str):
+            end = moment_of(f"attributes.{EXPIRES_AT}", expires_at, UTC)
+            if end.timestamp() <= self._clock():
+                raise InvalidRequest(f"attributes.{EXPIRES_AT}: {expires_at} is past")
 
     def _under_free_id(self, item: MemoryItem) -> tuple[MemoryItem, list[MemoryItem]]:
         """The item under the first of the ids made from its text that no other text is stored
@@ -326,6 +330,7 @@ class Records:
         changes = self._read(attributes or {})
         if changes.get(QUESTIONS) is not None:
             checked_questions(changes[QUESTIONS])
+        self._check_time(changes)
 
         def changed() -> tuple[list[MemoryItem], list[MemoryItem]]:
             item = self._store.get_stored(layer, name, scope)
@@ -374,7 +379,11 @@ class Records:
                 yield json.dumps(row, ensure_ascii=False)
 
     def importing(
-        self, lines: Iterable[str], owner: Scope, progress: Callable[[int, int], None]
+        self,
+        lines: Iterable[str],
+        owner: Scope,
+        progress: Callable[[int, int], None],
+        left_out: Callable[[str], None],
     ) -> Iterator[int]:
         """Store exported items, in place of those with the same id. Each step reads some lines or
         stores some items, and gives the number of items that are stored; who takes no further step
@@ -382,12 +391,19 @@ class Records:
 
         Nothing is stored until all lines have been read. A step raises InvalidRequest, which names
         the line, if one is not an exported item or does not belong to the owner. ``progress`` is
-        called with (stored, total) items, within the step that has stored them.
+        called with (stored, total) items, within the step that has stored them. What has expired
+        since it was exported is not stored; ``left_out`` is told the line and the reason.
         """
         items: list[MemoryItem] = []
         for number, line in enumerate(lines, 1):
             if line.strip():
-                items.append(_item(line, number, owner))
+                item = _item(line, number, owner)
+                try:
+                    self._check_time(item.attributes)
+                except InvalidRequest as error:
+                    left_out(f"line {number}: {item.id!r}: {error}")
+                else:
+                    items.append(item)
             if number % _IMPORT_BATCH == 0:
                 yield 0
         for start in range(0, len(items), _IMPORT_BATCH):

@@ -380,6 +380,16 @@ def test_what_is_exported_is_imported_elsewhere(
     assert ids(parsed(memory("recall", "What can't I eat?", "--json"))) == ["diet"]
 
 
+def test_what_has_expired_is_not_imported_and_is_named(memory: Run, tmp_path: Path) -> None:
+    row: dict[str, object] = {"id": "old", "layer": "semantic", "content": "Tea"}
+    row |= {"created": "2020-01-01T00:00:00Z"}
+    row |= {"attributes": {"expires_at": "2020-02-01T00:00:00Z"}}
+    (tmp_path / "old.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    done = memory("import", tmp_path / "old.jsonl")
+    assert done.stdout == "imported 0 memories\n"
+    assert "1 memory has expired and not been stored; the first is line 1" in done.stderr
+
+
 @pytest.mark.parametrize("whose", [(), ("--everybody", "--user", "ada")])
 def test_an_export_is_of_one_owner_or_of_everybody(
     memory: Run, run: Run, whose: tuple[str, ...]

@@ -717,3 +717,33 @@ async def test_a_name_that_is_given_is_that_of_the_item(memory: Memory) -> None:
     assert [one.content for one in (await memory.list(scope=ADA)).items] == [
         "The pump is serviced in May"
     ]
+
+
+async def test_an_edit_that_would_remove_the_item_at_once_is_refused(memory: Memory) -> None:
+    """It was said to be changed, and it was gone."""
+    where: dict[str, Any] = {"layer": "semantic", "scope": ADA}
+    await memory.save("Milk voucher", name="milk", **where)
+    gone: dict[str, Any] = {"expires_at": (NOW - timedelta(days=1)).isoformat()}
+    with pytest.raises(InvalidRequest, match="is past"):
+        await memory.edit("milk", **where, attributes=gone)
+    assert (await memory.get("milk", **where)).content == "Milk voucher"
+
+
+async def test_an_import_says_which_lines_it_does_not_store_because_their_time_is_over(
+    memory: Memory,
+) -> None:
+    """They were counted as stored, and were not there. The others of an old export are wanted."""
+    rows: list[dict[str, Any]] = [
+        {"id": name, "layer": "semantic", "content": name, "created": "2026-01-01T00:00:00Z"}
+        for name in ("gone", "kept")
+    ]
+    rows[0]["attributes"] = {"expires_at": "2026-02-01T00:00:00Z"}
+    left_out: list[str] = []
+    told: list[tuple[int, int]] = []
+    lines = [json.dumps(row) for row in rows]
+    stored = await memory.import_lines(
+        lines, left_out=left_out.append, progress=lambda *done: told.append(done)
+    )
+    assert (stored, told) == (1, [(1, 1)])
+    assert left_out == ["line 1: 'gone': attributes.expires_at: 2026-02-01T00:00:00+00:00 is past"]
+    assert [item.id for item in (await memory.list(scope={})).items] == ["kept"]
