@@ -624,11 +624,13 @@ class Memory(OpenedInBlock):
 
     async def accept(self, proposal: str, *, scope: Scope | Mapping[str, object]) -> Proposal:
         """Make the change of a waiting proposal, given by its id or the beginning of its id. What
-        is replaced is marked and kept.
+        is replaced is marked and kept. Returns the change as it was made: a new memory does not
+        replace what has changed since it was proposed.
 
         Raises:
             UnknownMemory: the scope sees no such proposal, or a memory that it is about is gone.
-            InvalidRequest: the ids of several proposals begin so.
+            InvalidRequest: the ids of several proposals begin so, or a memory that is to be merged,
+                marked or cancelled has changed since; the proposal then waits no longer.
         """
         parsed_scope, now = Scope.parse(scope), self._now()
         return await self._in_thread(

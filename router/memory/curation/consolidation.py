@@ -18,7 +18,7 @@ from typing import Final
 from router.errors import LLMError
 from router.llm.answer_object import AnswerObject, object_schema, read_object
 from router.llm.protocol import ChatModel, Prompt
-from router.memory.curation.proposals import ChangeKind, Proposal
+from router.memory.curation.proposals import ChangeKind, Proposal, seen_of
 from router.memory.model import TASK_LAYER, MemoryItem, Scope, TaskStatus, aware
 from router.memory.recall.clauses import PREPOSITIONS
 from router.memory.recall.confidence import NEGATIONS, conflicts_among
@@ -116,6 +116,7 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
                 evidence=(one.content, other.content),
                 reason="They say nearly the same.",
                 type=longer.type,
+                seen=seen_of(ChangeKind.MERGE, one, other),
             )
 
 
@@ -181,6 +182,7 @@ def _replacing(kind: ChangeKind, older: MemoryItem, newer: MemoryItem, reason: s
         by=newer.id,
         evidence=tuple(f"{item.created.date()}: {item.content}" for item in (older, newer)),
         reason=reason,
+        seen=seen_of(kind, older, newer),
     )
 
 
@@ -199,6 +201,7 @@ def _stale(tasks: Sequence[MemoryItem], now: datetime) -> Iterator[Proposal]:
                 (task.id,),
                 evidence=(f"due {due}, {status}",),
                 reason=f"It was due more than {STALE_DAYS} days ago and is still open.",
+                seen=seen_of(ChangeKind.STALE, task),
             )
 
 

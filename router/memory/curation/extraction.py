@@ -32,7 +32,7 @@ from router.memory.curation.consolidation import (
     say_the_same,
     terms_of,
 )
-from router.memory.curation.proposals import ChangeKind, Proposal
+from router.memory.curation.proposals import ChangeKind, Proposal, seen_of
 from router.memory.model import MemoryItem, Scope
 from router.memory.recall.confidence import words_and_negation
 from router.memory.recall.updates import replaces
@@ -213,7 +213,12 @@ async def extract(
             if older:
                 told = "; ".join(old.content for old in older)
                 reason = f"{made.reason} It would replace: {told}"
-                made = replace(made, replaces=tuple(old.id for old in older), reason=reason)
+                made = replace(
+                    made,
+                    replaces=tuple(old.id for old in older),
+                    reason=reason,
+                    seen=seen_of(made.kind, *older),
+                )
             proposals[made.id] = made
     return Extracted(tuple(proposals.values()), tuple(refused))
 

@@ -56,6 +56,8 @@ class Proposal(PlainJson):
         source: where the evidence is from, such as ``conversation:standup turn 3``.
         type: the type of the new memory.
         speaker: the role of who said what is quoted, such as ``user``; empty if nothing is.
+        seen: what the memories in ``replaces``, and then ``by``, said when this was proposed,
+            as ``seen_of`` gives it. It tells whether they have changed since.
     """
 
     kind: ChangeKind
@@ -69,6 +71,7 @@ class Proposal(PlainJson):
     source: str = ""
     type: str = "note"
     speaker: str = ""
+    seen: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -81,12 +84,14 @@ class Proposal(PlainJson):
         return content_key("\n".join(parts))[:16]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"id": self.id, **PlainJson.to_dict(self)}
+        row = {"id": self.id, **PlainJson.to_dict(self)}
+        del row["seen"]
+        return row
 
     def to_item(self, created: datetime) -> MemoryItem:
         """The form in which it is stored."""
         attributes = {name: getattr(self, name) for name in _ATTRIBUTES}
-        attributes |= {"becomes": self.type, "speaker": self.speaker}
+        attributes |= {"becomes": self.type, "speaker": self.speaker, "seen": self.seen}
         return MemoryItem(
             self.id,
             PROPOSALS,
@@ -106,9 +111,24 @@ class Proposal(PlainJson):
             scope=item.scope,
             content=item.content,
             type=attributes["becomes"],
-            speaker=attributes.get("speaker", ""),  # an earlier version did not store it
+            speaker=attributes.get("speaker", ""),  # earlier versions did not store these two
+            seen=tuple(attributes.get("seen", ())),
             **{name: attributes[name] for name in _ATTRIBUTES},
         )
+
+
+def seen_of(kind: ChangeKind, *items: MemoryItem) -> tuple[str, ...]:
+    """For each memory a digest of that on which a proposal of this kind rests: its text, and unless
+    copies are merged its date, and of a task when it is due and where it stands."""
+    return tuple(
+        content_key(
+            item.content
+            if kind is ChangeKind.MERGE
+            else f"{item.content}\n{item.created.timestamp()}\n"
+            f"{item.attributes.get('due')}\n{item.attributes.get('status')}"
+        )
+        for item in items
+    )
 
 
 _ATTRIBUTES: Final = ("layer", "replaces", "by", "evidence", "reason", "source")
@@ -154,10 +174,20 @@ class Proposals:
         return (item for item in items if _REJECTED not in item.attributes)
 
     def accept(self, proposal_id: str, scope: Scope, now: datetime) -> Proposal:
-        """Make the change. Raises UnknownProposal if no such proposal waits, and UnknownMemory if
-        what it is about is gone."""
+        """Make the change, and return it as it was made. Raises UnknownProposal if no such proposal
+        waits, UnknownMemory if what it is about is gone, and InvalidRequest if that has changed
+        since it was proposed. The proposal then waits no longer, so that it can be made anew. A new
+        memory is saved all the same, and replaces only what has not changed."""
         waiting = self._find(proposal_id, scope)
         proposal = Proposal.of(waiting)
+        if changed := self._changed_since(proposal):
+            if proposal.kind is not ChangeKind.ADD:
+                self._store.delete(PROPOSALS, [waiting.id], waiting.scope)
+                raise InvalidRequest(
+                    f"{changed[0]!r} has changed since it was proposed; consolidate again"
+                )
+            kept = tuple(name for name in proposal.replaces if name not in changed)
+            proposal = replace(proposal, replaces=kept)
         if proposal.kind in (ChangeKind.ADD, ChangeKind.MERGE):
             item = MemoryItem(
                 content_key(proposal.content)[:32],
@@ -189,6 +219,16 @@ class Proposals:
             self._records.mark(proposal.layer, proposal.replaces, proposal.by, proposal.scope)
         self._store.delete(PROPOSALS, [waiting.id], waiting.scope)
         return proposal
+
+    def _changed_since(self, proposal: Proposal) -> list[str]:
+        """The ids of the memories that a proposal is about and that have changed since."""
+        names = (*proposal.replaces, *([proposal.by] if proposal.by else []))
+        return [
+            name
+            for name, seen in zip(names, proposal.seen, strict=False)  # an earlier version saw none
+            if (seen,)
+            != seen_of(proposal.kind, self._store.get_stored(proposal.layer, name, proposal.scope))
+        ]
 
     def reject(self, proposal_id: str, scope: Scope) -> Proposal:
         """Leave everything as it is, and do not propose this again. Raises as ``accept``."""

@@ -244,3 +244,72 @@ async def test_accepting_does_not_undo_a_correction_made_meanwhile(
         "The user is allergic to cashews.",
         "The user is allergic to peanuts.",
     }
+
+
+OLD, NEW = "Our database is Postgres 14.", "Our database is MySQL 8 now."
+FRIDAYS = "Production deploys on Fridays are forbidden."
+
+
+@pytest.mark.parametrize(
+    ("rows", "changed", "change"),
+    [
+        pytest.param(
+            [("task", "Call the plumber", "2026-01-01", "prospective")],
+            "task",
+            {"attributes": {"due": "2026-12-24"}},
+            id="a task that is no longer overdue",
+        ),
+        pytest.param(
+            [("old", OLD, "2026-01-01"), ("new", NEW, "2026-05-01")],
+            "new",
+            {"content": "The cellar is damp."},
+            id="another text in place of the newer one",
+        ),
+        pytest.param(
+            [("old", OLD, "2026-01-01"), ("new", NEW, "2026-05-01")],
+            "old",
+            {"created": "2026-06-01"},
+            id="the older one, saved again as the newest",
+        ),
+        pytest.param(
+            [("one", FRIDAYS, "2026-01-01"), ("two", FRIDAYS.replace(".", "!"), "2026-05-01")],
+            "two",
+            {"content": "Production deploys on Mondays are forbidden."},
+            id="one of two copies, corrected",
+        ),
+    ],
+)
+async def test_what_has_changed_since_is_not_accepted(
+    memory: Memory, rows: list[tuple[str, ...]], changed: str, change: dict[str, Any]
+) -> None:
+    """A task was cancelled that had been put off, and a correction was marked as replaced."""
+    for row in rows:
+        await save(memory, *row)
+    [proposal] = await memory.consolidate(scope=ADA)
+    where: dict[str, Any] = {"layer": proposal.layer, "scope": ADA}
+    if "created" in change:
+        await memory.save(OLD, name=changed, **where, **change)
+    else:
+        await memory.edit(changed, **where, **change)
+    before = (await memory.list(scope=ADA)).items
+    with pytest.raises(InvalidRequest, match=f"'{changed}' has changed since it was proposed"):
+        await memory.accept(proposal.id, scope=ADA)
+    assert (await memory.list(scope=ADA)).items == before
+    assert await memory.proposals(scope=ADA) == ()  # so that it may be proposed anew
+
+
+async def test_a_new_memory_does_not_replace_what_was_corrected_since(
+    asking: Memory, model: Scripted
+) -> None:
+    where: dict[str, Any] = {"layer": "user", "scope": {"user": "ada"}}
+    await asking.save("I live in Berlin.", name="home", **where, created="2026-01-01")
+    model.answers = [memories((1, "I moved to Hamburg", "user", "I moved to Hamburg."))]
+    [proposal] = (await asking.extract("Last week I moved to Hamburg.", scope=ADA)).proposals
+    assert proposal.replaces == ("home",)
+    await asking.edit("home", **where, content="My parents live in Berlin.")
+    assert (await asking.accept(proposal.id, scope=ADA)).replaces == ()
+    items = (await asking.list(scope=ADA, layers=["user"])).items
+    assert {(item.content, item.attributes.get("superseded_by")) for item in items} == {
+        ("My parents live in Berlin.", None),
+        ("I moved to Hamburg.", None),
+    }
