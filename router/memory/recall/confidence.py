@@ -27,6 +27,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from router.memory.model import MemoryItem
+from router.memory.recall.cases import name_two_cases
 from router.memory.recall.clauses import name_two_things
 from router.memory.recall.frames import contradict
 from router.memory.stores.replacements import SUPERSEDED_BY
@@ -191,7 +192,12 @@ class _Statement:
     def shares_matter_with(self, other: _Statement) -> bool:
         if contradict(self.text, other.text):
             return True
-        if name_two_things(self.text, other.text):
+        if name_two_things(self.text, other.text) or name_two_cases(
+            self.text,
+            other.text,
+            is_one_negated=self.is_negated,
+            is_other_negated=other.is_negated,
+        ):
             return False
         if self.words == other.words and self.is_negated != other.is_negated:
             return bool(self.words)

@@ -77,6 +77,7 @@ from router.memory.query.past import (
     names_only,
     stems_after_before,
 )
+from router.memory.recall.cases import name_two_cases
 from router.memory.recall.changes import (
     called_new,
     changes_another,
@@ -95,6 +96,7 @@ from router.memory.recall.clauses import (
     shared_verb,
     without_reason,
 )
+from router.memory.recall.confidence import words_and_negation
 from router.memory.recall.frames import KIN, SEVERAL, contradict, leading_name, speaks_of
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.texts.chunking import CHUNK_CHARACTERS
@@ -431,13 +433,26 @@ def likelihood_of_replacement(update: Update) -> float:
 
 def _are_two_matters(newer: str, older: str, *, is_renewed: bool) -> bool:
     """Whether two statements are clearly about two matters (``clauses.py``, ``changes.py``), and
-    the newer one does not name what it replaced."""
+    the newer one does not name what it replaced, or about two cases of one (``cases.py``)."""
     if (_changes_in(newer) or is_renewed) and changes_another(newer, older):
+        return True
+    if name_two_cases(
+        newer,
+        older,
+        is_one_negated=_is_negated(newer),
+        is_other_negated=_is_negated(older),
+        is_change=bool(_changes_in(newer)),
+    ):
         return True
     is_change = is_renewed or not _WEAK_CHANGE_WORDS.issuperset(_changes_in(newer))
     return not names_value_replaced(newer, older) and are_two_matters(
         newer, older, is_change=is_change, persons=_PERSONS
     )
+
+
+@lru_cache(4_096)
+def _is_negated(text: str) -> bool:
+    return words_and_negation(without_reason(text))[1]
 
 
 def _are_of_two_people(one: str | None, other: str | None) -> bool:

@@ -167,6 +167,25 @@ def test_what_is_said_of_two_things_does_not_contradict_each_other(one: str, oth
     assert consistency(one, other) == 1
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The hall costs 40 euros on weekdays", "The hall costs 60 euros on Sundays"),
+        ("Tyres are inflated to 5.2 bar in the dry", "Tyres are inflated to 4.6 bar in the rain"),
+        ("The hall costs 40 euros for residents", "The hall costs 60 euros for visitors"),
+        ("The rent is 400 euros in the old building", "The rent is 700 euros in the new building"),
+        (
+            "Water samples are taken every 2 weeks at the mill",
+            "Water samples are taken every 4 weeks at the spring",
+        ),
+        ("Dogs are allowed in the park in winter", "Dogs are not allowed in the park in summer"),
+    ],
+)
+def test_what_is_said_of_two_cases_does_not_contradict_each_other(one: str, other: str) -> None:
+    """Other words behind the same preposition, beside the value, tell two cases apart."""
+    assert consistency(one, other) == 1
+
+
 def test_numbers_that_only_one_item_names_contradict_nothing() -> None:
     assert (
         consistency("The gateway request timeout is 30 seconds", "gateway request timeout, seconds")

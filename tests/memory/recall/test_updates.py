@@ -88,6 +88,9 @@ from router.memory.recall.updates import (
         ("The bus is driven by Karl.", "The bus is now driven by Petra."),
         ("Mr. Adler lies in room 4.", "Mr. Adler was moved to room 9."),
         ("We bake with spelt.", "We moved from spelt to rye."),
+        ("The hall costs 40 euros on weekdays.", "The hall now costs 60 euros on weekdays."),
+        ("The key is kept in the bakery.", "The key is kept in the office now."),
+        ("I take my pills in the morning.", "I now take my pills in the evening."),
     ],
 )
 def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after: str) -> None:
@@ -196,6 +199,12 @@ def test_a_later_statement_of_one_matter_replaces_the_earlier(before: str, after
         ("Room 5 has an oxygen outlet.", "Room 6 now has an oxygen outlet, too."),
         ("Eva is vegetarian.", "Jonas is vegetarian now."),
         ("Eva likes the baker.", "Jonas is the new baker."),
+        (
+            "The lights are dimmed at the end of act one.",
+            "The lights are dimmed at the end of act two.",
+        ),
+        ("Dogs are allowed in the park in winter.", "Dogs are not allowed in the park in summer."),
+        ("Parking is free in the evening.", "Parking is no longer free on Saturdays."),
     ],
 )
 def test_other_matters_replace_nothing(before: str, after: str) -> None:
