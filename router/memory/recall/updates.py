@@ -172,16 +172,26 @@ _WHOSE: Final = r"(?P<whose>(?i:our|my|the|his|her|their|your)) "
 _NAMED: Final = r"(?P<new>new )?(?P<role>\w[\w' -]*?)(?: (?:since|from|after) .*)?"
 _ROLE: Final = f"{_WHOSE}{_NAMED}"
 _BARE_ROLE: Final = f"(?:{_WHOSE}|(?=[a-z])){_NAMED}"
-_HOLDER: Final = r"(?:(?:my|our|his|her|their) [a-z]+ )?(?P<holder>[A-Z][\w.-]*(?: [A-Z][\w.-]*)?)"
+_HOLDER: Final = (
+    r"(?:(?:my|our|his|her|their) [a-z]+ )?(?P<holder>[A-Z][\w.'\u2019-]*"
+    r"(?: (?:(?:de|del|della|den|der|di|da|do|la|le|ten|ter|van|von|zu|bin|al) ){0,2}"
+    r"[A-Z][\w.'\u2019-]*){0,3})"
+)
+"""A name, with a title and with small words in it: "Dr. Lieke van der Wit"."""
+_CHOSEN: Final = "(?:elected|appointed|chosen|made)(?: as)?"
 _IS: Final = r"(?:is|became|has been)(?: now)?"
 _ROLES: Final = (
     re.compile(rf"{_HOLDER} {_IS} {_BARE_ROLE}(?: now)?\.?"),
     re.compile(rf"{_BARE_ROLE} {_IS} {_HOLDER}\b.*"),
     re.compile(rf"{_HOLDER} (?:took over|replaced|followed|succeeded)\b.* as {_BARE_ROLE}\.?"),
     re.compile(rf"{_HOLDER} (?P<role>[a-z]+s (?:the|our) [a-z].*?)(?P<whose>)(?P<new>)\.?"),
+    re.compile(rf"{_HOLDER} (?:was|is|has been|got)(?: now| just)? {_CHOSEN} {_BARE_ROLE}\.?"),
+    re.compile(rf"(?:We|They|I)(?: have)? {_CHOSEN} {_HOLDER}(?: as)? {_BARE_ROLE}\.?"),
 )
 """Clauses that say who has a role: "Ada is now our treasurer", "My boss is Ana", "Ada is head
-baker", "Ada chairs the club"."""
+baker", "Ada chairs the club", "Ada was elected treasurer", "We made Ada the treasurer"."""
+_CHOICES: Final = (4, 5)
+"""Those of them by which somebody gets it."""
 _DOER: Final = re.compile(r"(?<=\w{3})[eo]r$")
 _IS_MINE: Final = re.compile(r"[A-Z]\w* is my (\w+)\.?")
 _TITLES: Final = word_set("dr mr ms mrs prof")
@@ -352,8 +362,8 @@ def _roles_in(text: str) -> tuple[_Role, ...]:
         _Role(
             "" if (match["whose"] or "our").lower() in _OURS else match["whose"].lower(),
             frozenset(_DOER.sub("", stem(word)) for word in {*tokens(match["role"])} - _OURS),
-            frozenset(tokens(match["holder"])) - _TITLES,
-            bool(match["new"]),
+            frozenset(tokens(_SMALL_WORD.sub("", match["holder"]))) - _TITLES,
+            bool(match["new"]) or number in _CHOICES,
             number in (0, 3) and not match["whose"],
         )
         for clause in _CLAUSE.split(text)
