@@ -22,7 +22,7 @@ from router.memory.curation.proposals import ChangeKind, Proposal, seen_of
 from router.memory.model import TASK_LAYER, MemoryItem, Scope, TaskStatus, aware
 from router.memory.recall.clauses import PREPOSITIONS
 from router.memory.recall.confidence import NEGATIONS, conflicts_among
-from router.memory.recall.updates import LASTING_LAYERS, MAX_WORDS, updates_among
+from router.memory.recall.updates import LASTING_LAYERS, MAX_WORDS, leaves_a_fact, updates_among
 from router.memory.stores.replacements import SUPERSEDED_BY
 from router.memory.texts.words import words_of
 from router.text import STOPWORDS, stem, word_set
@@ -80,6 +80,8 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
     decided: set[frozenset[str]] = set()
     for update in updates_among(items):
         decided.add(frozenset((update.older.id, update.newer.id)))
+        if leaves_a_fact(update.newer, update.older):
+            continue
         yield _replacing(
             ChangeKind.UPDATE,
             update.older,
@@ -91,6 +93,8 @@ def _among(items: Sequence[MemoryItem]) -> Iterator[Proposal]:
         if pair not in decided:
             decided.add(pair)
             older, newer = sorted((one, other), key=lambda item: item.created)
+            if leaves_a_fact(newer, older):
+                continue
             kept = "the later is kept"
             if older.created == newer.created:
                 kept = "they are of one date; the second is kept"

@@ -35,7 +35,7 @@ from router.memory.curation.consolidation import (
 from router.memory.curation.proposals import ChangeKind, Proposal, seen_of
 from router.memory.model import MemoryItem, Scope
 from router.memory.recall.confidence import words_and_negation
-from router.memory.recall.updates import replaces
+from router.memory.recall.updates import replaced_by
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
 from router.memory.texts.contents import readable
@@ -209,7 +209,7 @@ async def extract(
                 continue
             item = MemoryItem(made.id, made.layer, made.content, now, scope=made.scope)
             # To mark what a wider scope sees would hide it from others, as in ``Records.save``.
-            older = [old for old in near if old.scope == item.scope and replaces(item, old)]
+            older = [old for old in replaced_by(item, near) if old.scope == item.scope]
             if older:
                 told = "; ".join(old.content for old in older)
                 reason = f"{made.reason} It would replace: {told}"

@@ -87,8 +87,10 @@ _CHANGES_SOMETHING: Final = frozenset(
 )
 """Verbs whose object is what a statement is about: "We moved the analytics to another server"."""
 _PAST_FORM: Final = re.compile(r"[a-z]{2,}[a-df-z]ed")
-_SPEAKER: Final = word_set("i we i'm we're i've we've user")
-_OPENING: Final = word_set("the a an our my your his her their this these that those please")
+SPEAKER: Final = word_set("i we i'm we're i've we've user")
+"""Words for those who speak."""
+OPENING: Final = word_set("the a an our my your his her their this these that those please")
+"""Words that a subject or an object begins with."""
 PREPOSITIONS: Final = word_set(
     "at in on under behind from for to with by during until till after before between through into "
     "about out over off without"
@@ -104,6 +106,11 @@ class Clause:
     verb: str
     preposition: str
     following: frozenset[str]
+
+
+def is_helper(word: str) -> bool:
+    """Whether a word in lower case is a form of "be" or "have", or an auxiliary."""
+    return word in _BE or word in _HAVE or word in _AUXILIARIES
 
 
 def without_opening(text: str) -> str:
@@ -132,8 +139,8 @@ def _clause_of(text: str) -> Clause | None:
     if place is None:
         return None
     verb, rest = _verb(words, place)
-    subject = _terms(words[:place]) - _SPEAKER
-    if not subject and verb in _CHANGES_SOMETHING and rest < len(words) and words[rest] in _OPENING:
+    subject = _terms(words[:place]) - SPEAKER
+    if not subject and verb in _CHANGES_SOMETHING and rest < len(words) and words[rest] in OPENING:
         end = next((n for n in range(rest, len(words)) if words[n] in PREPOSITIONS), len(words))
         subject = _terms(words[rest:end])
     preposition = words[rest] if rest < len(words) and words[rest] in PREPOSITIONS else ""
@@ -146,7 +153,7 @@ def _place_of_verb(words: list[str], written: list[str]) -> int | None:
     happen"), or a form of the past."""
     if not words:
         return None
-    if words[0] in _SPEAKER and words[0] != "user":
+    if words[0] in SPEAKER and words[0] != "user":
         contains_verb = "'" in words[0]
         return next(
             (n for n, word in enumerate(words) if n + contains_verb and word not in BESIDE_VERBS),
@@ -156,7 +163,7 @@ def _place_of_verb(words: list[str], written: list[str]) -> int | None:
         len(words[0]) >= len("moved") and words[0].endswith("ed") and words[0][-3:] != "eed"
     ):  # "Switched to Emacs"
         return 0
-    first = 1 + (words[0] in _OPENING)
+    first = 1 + (words[0] in OPENING)
     for n in range(first, min(len(words), _MAX_SUBJECT_WORDS)):
         word, following = words[n], words[n + 1] if n + 1 < len(words) else ""
         if word in _BE | _HAVE | _AUXILIARIES | _IRREGULAR:
@@ -183,12 +190,12 @@ def _verb(words: list[str], place: int) -> tuple[str, int]:
     while rest < len(words) and words[rest] in BESIDE_VERBS:
         rest += 1
     word = words[place]
-    is_helper = word in _BE | _HAVE | _AUXILIARIES | _SPEAKER
+    is_helper = word in _BE | _HAVE | _AUXILIARIES | SPEAKER
     following = words[rest] if rest < len(words) else ""
     is_participle = following.endswith("ed") or following in _IRREGULAR
     if is_helper and (is_participle or (word in _AUXILIARIES and following)):
         return stem(following), rest + 1
-    if word in _BE or word in _SPEAKER:
+    if word in _BE or word in SPEAKER:
         return "be", rest
     return "have" if word in _HAVE else stem(word), rest
 

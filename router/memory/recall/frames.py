@@ -111,7 +111,7 @@ _PARTICIPLES: Final = {
     },
 }
 """Words after "is" that name the attribute."""
-_VERBS: Final = {
+VALUE_VERBS: Final = {
     f"{verb}{ending} {preposition}": f"{'start' if verb == 'begin' else verb} {preposition}"
     for verb, prepositions in {
         "live": "in at",
@@ -133,6 +133,7 @@ _VERBS: Final = {
     for preposition in prepositions.split()
     for ending in ("", "s")
 } | {"works for": "work at", "work for": "work at", "studies at": "study at"}
+"""Verbs with the preposition behind which their value stands, and the attribute that they give."""
 _MEASURES: Final = {
     f"{verb}{ending}": verb for verb in ("cost", "weigh", "earn") for ending in ("", "s")
 } | {"has": "have", "have": "have"}
@@ -145,10 +146,10 @@ _OWNERS: Final = {
 }
 """Verbs whose subject is the value, and whose object is the subject of the frame: "Ada owns the
 shop" gives the shop's owner."""
-_OF_VERBS: Final = frozenset({*_VERBS.values(), *_MEASURES.values()})
+_OF_VERBS: Final = frozenset({*VALUE_VERBS.values(), *_MEASURES.values()})
 _VERBS_AFTER_A_NAME: Final = frozenset(
     word
-    for phrase in (*_VERBS, *_MEASURES, *_OWNERS, *_BE)
+    for phrase in (*VALUE_VERBS, *_MEASURES, *_OWNERS, *_BE)
     if (word := phrase.split()[0]).endswith("s")
 )
 """Verbs in the third person, by which a name that ends in "s" is known: "James lives"."""
@@ -264,8 +265,8 @@ def _read(sentence: str) -> Frame | None:
             return _frame(subject, _PARTICIPLES[following], value[1:])
         if is_form_of_be:
             return _what_is(subject, value, several=word == "are")
-        if f"{word} {following}" in _VERBS:
-            return _frame(subject, _VERBS[f"{word} {following}"], value[1:])
+        if f"{word} {following}" in VALUE_VERBS:
+            return _frame(subject, VALUE_VERBS[f"{word} {following}"], value[1:])
         if word in _MEASURES:
             return _frame(subject, _MEASURES[word], value) if _is_number(following) else None
         if word in _OWNERS:

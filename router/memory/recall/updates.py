@@ -50,6 +50,10 @@ found before, and 53 are now.
 What replaces one thing and what replaces the same thing later are of one matter, too, so the later
 one has replaced both (``updates_among``, ``replaced_by``).
 
+What states a second fact beside the one that changed (``facts.py``) is replaced only in part. The
+later one comes first, unless the question is about the other fact, but the earlier one must not be
+marked.
+
 Events, conversations and tasks are never replaced, because what happened stays true.
 
 If none of the five cases applies, the later one may still be the answer: "From now on people must
@@ -97,6 +101,7 @@ from router.memory.recall.clauses import (
     without_reason,
 )
 from router.memory.recall.confidence import words_and_negation
+from router.memory.recall.facts import kept_words, subjects_of
 from router.memory.recall.frames import KIN, SEVERAL, contradict, leading_name, speaks_of
 from router.memory.stores.replacements import SUPERSEDED_AT, SUPERSEDED_BY
 from router.memory.texts.chunking import CHUNK_CHARACTERS
@@ -258,15 +263,23 @@ def update_of(one: MemoryItem, other: MemoryItem) -> Update | None:
 
 
 def replaced_by(newer: MemoryItem, items: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Of some items those that ``newer`` has replaced, and those that had replaced one of these."""
+    """Of some items those that ``newer`` has replaced, and those that had replaced one of these.
+    What also states something else is left out (``leaves_a_fact``)."""
     replaced = [item for item in items if replaces(newer, item)]
-    return replaced + [
+    found = replaced + [
         item
         for item in items
         if item not in replaced
         and _is_of_its_matter(newer, item)
         and any(replaces(item, older) for older in replaced)
     ]
+    return [item for item in found if not leaves_a_fact(newer, item)]
+
+
+def leaves_a_fact(newer: MemoryItem, older: MemoryItem) -> bool:
+    """Whether ``older`` also states something that stays true if ``newer`` holds (``facts.py``), so
+    that it must not be marked as replaced, unless that has been done."""
+    return not _marks(older, newer) and bool(kept_words(_compared(newer), _compared(older)))
 
 
 def _is_of_its_matter(newer: MemoryItem, earlier: MemoryItem) -> bool:
@@ -603,10 +616,14 @@ def asks_for_history(query: LayerQuery) -> bool:
 def valid_item(update: Update, query: LayerQuery) -> MemoryItem:
     """The one of the two items that was valid at the time that the query asks about. A query in the
     past tense that names something of the older one alone asks about that: "Did I ever live in
-    Bergen?"."""
+    Bergen?". So does one about a fact that the newer one leaves true."""
     if query.period is not None and query.period.end <= query.now:
         return update.newer if replaced_at(update) < query.period.end else update.older
-    asks_for_older = _names_older(update, query) or asks_for_history(query)
+    asks_for_older = (
+        _names_older(update, query)
+        or asks_for_history(query)
+        or _asks_for_what_is_left(update, query)
+    )
     return update.older if asks_for_older else update.newer
 
 
@@ -638,6 +655,19 @@ def valid_items(updates: Sequence[Update], query: LayerQuery) -> list[tuple[Memo
 def _names_older(update: Update, query: LayerQuery) -> bool:
     older, newer = update.older.content, update.newer.content
     return is_in_past_tense(query.text) and names_only(query.text, older, newer)
+
+
+def _asks_for_what_is_left(update: Update, query: LayerQuery) -> bool:
+    """Whether a query has a word of a fact that the newer item leaves true, or a related one, and
+    no word of what the two say of the fact that changed."""
+    newer, older = _compared(update.newer), _compared(update.older)
+    if _marks(update.older, update.newer):
+        return False
+    kept = kept_words(newer, older)
+    asked = frozenset(stems(query.text))
+    said = {*words_of(newer).terms, *words_of(older).terms} - kept - subjects_of(older)
+    asked_otherwise = asked.union(*related_to(asked).values())
+    return not kept.isdisjoint(asked_otherwise) and said.isdisjoint(asked)
 
 
 def replaced_at(update: Update) -> datetime:

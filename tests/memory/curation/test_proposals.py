@@ -313,3 +313,15 @@ async def test_a_new_memory_does_not_replace_what_was_corrected_since(
         ("My parents live in Berlin.", None),
         ("I moved to Hamburg.", None),
     }
+
+
+async def test_a_memory_that_also_states_what_stays_true_is_not_marked(memory: Memory) -> None:
+    """Accepting the update lost an allergy."""
+    await save(memory, "old", "I live in Graz and have a wasp allergy.", "2026-01-01")
+    await save(memory, "new", "I moved to Linz.", "2026-05-01")
+    await save(memory, "bus", "Bus 7 leaves at 8:10 and takes bicycles.", "2026-01-01")
+    await save(memory, "later", "Bus 7 leaves at 8:25.", "2026-05-01")
+    assert await memory.consolidate(scope=ADA) == ()
+    for query, answer in (("Do I have an allergy?", "old"), ("Where do I live?", "new")):
+        found = (await memory.recall(query, ADA)).items
+        assert found[0].item.id == answer

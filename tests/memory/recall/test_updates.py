@@ -11,6 +11,7 @@ from cpu_time import cpu_time_at_most
 from memory.remembered import ask, item
 
 from router.memory.recall.updates import (
+    Update,
     asks_for_history,
     replaced_by,
     replaces,
@@ -423,3 +424,55 @@ def test_what_replaces_one_thing_first_is_replaced_by_what_replaces_it_later(
 def test_words_of_the_past_ask_for_history(text: str) -> None:
     assert asks_for_history(ask(text))
     assert not asks_for_history(ask("Which database do we use?"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "asked"),
+    [
+        ("I live in Graz and have a wasp allergy.", "I moved to Linz.", "Do I have an allergy?"),
+        ("I live in Graz and have a wasp allergy.", "I moved to Linz.", "What am I allergic to?"),
+        (
+            "Omar is treasurer and keeps the cellar key.",
+            "Lena is the new treasurer.",
+            "Who keeps the cellar key?",
+        ),
+        (
+            "Bus 7 leaves at 8:10 and takes bicycles.",
+            "Bus 7 leaves at 8:25 now.",
+            "Does bus 7 take bicycles?",
+        ),
+        (
+            "The hall was built by the brothers Krone. The key code of the hall is 4821.",
+            "The key code of the hall is now 9034.",
+            "Who built the hall?",
+        ),
+        ("I live in Graz and work at Bosch.", "I moved to Linz.", "Do I work at Bosch?"),
+    ],
+)
+def test_a_second_fact_of_a_memory_stays_true(before: str, after: str, asked: str) -> None:
+    """Who moved to Linz lost their allergy: it was marked as replaced, and came second."""
+    old, new = item("old", before, age=30), item("new", after, age=3)
+    assert replaced_by(new, [old]) == []
+    assert valid_item(Update(old, new), ask(asked)) is old
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("I live in Ulm, third floor, no lift.", "I moved to Bonn."),
+        ("The timeout is 30 s because riders complained and left.", "The timeout is now 60 s."),
+        ("I train on Tuesdays and Thursdays.", "I train on Mondays now."),
+        ("Ana retired, Ben is our cook.", "Cem took over from Ben as our cook."),
+    ],
+)
+def test_what_has_no_verb_and_a_reason_are_no_second_fact(before: str, after: str) -> None:
+    old, new = item("old", before, age=30), item("new", after, age=3)
+    assert replaced_by(new, [old]) == [old]
+
+
+@pytest.mark.parametrize("other", ["have a wasp allergy", "work from home on Mondays"])
+def test_what_has_changed_of_two_facts_is_told_first(other: str) -> None:
+    old = item("old", f"I live in Graz and {other}.", age=30)
+    new = item("new", "I moved to Linz.", age=3)
+    [update] = updates_among([old, new])
+    assert valid_item(update, ask("Where do I live?")) is new
