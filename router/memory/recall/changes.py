@@ -87,6 +87,19 @@ _SUPPLIER: Final = re.compile(
 )
 _SUPPLIED: Final = re.compile(r"\b(?:from|by|with) [A-Z]")
 
+_OUT_OF_USE: Final = re.compile(
+    r"\b(?:is|are|has been|have been)(?: (?:now|still|again|currently))*"
+    r" (?:closed|shut|broken|down|off|offline|blocked|defective|faulty|damaged|stuck|unavailable"
+    r"|out of (?:order|service|use)|not working|(?:under|being|in) repair(?:ed)?)"
+    r"(?=[.,;!]|$| (?:now|again|since|because|until|after|due|at the moment)\b)",
+    re.IGNORECASE,
+)
+_BACK_IN_USE: Final = re.compile(
+    r"\b(?:again|repaired|fixed|mended|restored|reopened)\b|\bnow (?:working|open|fine|available)\b"
+    r"|\bback (?:up|on|online|in (?:order|service|use|operation))\b",
+    re.IGNORECASE,
+)
+
 
 class Thing(NamedTuple):
     """The stem of the word that says what a thing is, and whether that is a name."""
@@ -261,6 +274,17 @@ def _parts(text: str) -> _Parts | None:
         return None
     end = places[0] + 1
     return _Parts(tuple(map(_stem, words[:end])), tuple(words[end:]))
+
+
+def is_back_in_use(newer: str, older: str) -> bool:
+    """Whether ``older`` says that something is closed or broken, and ``newer`` that the same thing
+    is not so any more: "The sauna is closed", "The sauna is open again"."""
+    if _OUT_OF_USE.search(older) is None or _BACK_IN_USE.search(newer) is None:
+        return False
+    new, old = clause_of(newer), clause_of(older)
+    if new is None or old is None or not new.subject or new.subject != old.subject:
+        return False
+    return _OUT_OF_USE.search(newer) is None and not words_and_negation(without_reason(newer))[1]
 
 
 def changes_supplier(newer: str, older: str) -> bool:

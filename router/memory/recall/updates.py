@@ -2,7 +2,7 @@
 
 People save what is true now, and leave in place what was true before: "Our database is Postgres
 14", and later "We moved to MySQL 8". If the attribute ``superseded_by`` of a memory names another
-one, that has replaced it. Otherwise a later statement replaces an earlier one in these five cases,
+one, that has replaced it. Otherwise a later statement replaces an earlier one in these six cases,
 tried in this order (``replaces``). Both may be in different layers of lasting knowledge, because
 people save one matter in ``semantic`` today and in ``project`` later, and in different scopes if
 one of these contains the other. Memories in two layers are seldom about one matter, so a change
@@ -21,6 +21,8 @@ is only likely to be replaced must be in the same layer.
   and names who had it ("Ada retired, Cem is our treasurer" after "Ada is our treasurer"). Roles
   that several people have at a time, such as friends and customers, do not count. "We switched our
   flour supplier to Bongu" says as much of from whom the flour comes.
+* **In use again.** The earlier one says that a thing is closed or broken, and the later one that it
+  is open again, has been repaired, and so on.
 * **Change.** The later one speaks of a change ("moved", "instead") of the same person, and not of a
   plan, and either the two are the same up to a preposition, with another value of the same kind
   behind it ("I train on Thursdays now"), or they share at least ``SHARED_BY_CHANGE`` of the words
@@ -56,7 +58,7 @@ marked.
 
 Events, conversations and tasks are never replaced, because what happened stays true.
 
-If none of the five cases applies, the later one may still be the answer: "From now on people must
+If none of the six cases applies, the later one may still be the answer: "From now on people must
 order for 18 euro at least" after "Minimum order is 12 euro". The more words two statements share,
 the likelier that is (``likelihood_of_replacement``). This only decides which of them a recall puts
 first.
@@ -87,6 +89,7 @@ from router.memory.recall.changes import (
     changes_another,
     changes_supplier,
     gives_another_value_now,
+    is_back_in_use,
     names_replaced,
     names_use,
     names_value_replaced,
@@ -303,6 +306,8 @@ def replaces(newer: MemoryItem, older: MemoryItem) -> bool:
         return False
     if _takes_over(_compared(newer), _compared(older)):
         return True
+    if is_back_in_use(_compared(newer), _compared(older)):
+        return _PLANS.isdisjoint(stems(_compared(newer)))
     contradicts = contradict(newer.content, older.content)
     if contradicts is not None:
         return contradicts
