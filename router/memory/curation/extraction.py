@@ -35,6 +35,7 @@ from router.memory.curation.consolidation import (
 from router.memory.curation.proposals import ChangeKind, Proposal, seen_of
 from router.memory.model import MemoryItem, Scope
 from router.memory.recall.confidence import words_and_negation
+from router.memory.recall.frames import speaks_of
 from router.memory.recall.updates import replaced_by
 from router.memory.stores.memory_store import MemoryStore
 from router.memory.stores.rows import REQUIRED_SCOPE
@@ -72,9 +73,43 @@ _SENTENCE_END: Final = re.compile(r"[.!?](?=\s|$)")
 _BEFORE_CLAUSE: Final = re.compile(r"[,.!?;:](?=\s)")
 _AFFIRMED: Final = re.compile(
     rf"{_OPENING}(?:yes|yep|yeah|yup|sure|correct|right|exactly|indeed|agreed|absolutely|definitely"
-    r"|that's right|of course|please do|sounds good|let's do that)\b",
+    r"|that's right|of course|please do|sounds good|let's do that)\b(?!\W+not\b)",
     re.IGNORECASE,
 )
+_REFUSED: Final = re.compile(
+    rf"{_OPENING}(?:(?:no|nope|nah|never)(?=\W*$|[,.;:!])|(?!why\b)[a-z]+ not\b(?=\W*$|[,.;:!]))",
+    re.IGNORECASE,
+)
+_SAYS_MORE: Final = re.compile(r"[.!?]\s+\w")
+_DENIAL: Final = re.compile(
+    r"\b(?:stop(?:s|ped)?|quits?|gave up)(?= [a-z]+ing\b)|\brefuse[ds]? to\b"
+    r"|(?<=\bdecided )against\b|(?<=\bvoted )against\b"
+    r"|\bdoubt(?:s|ed)?\b(?: that\b)?",
+    re.IGNORECASE,
+)
+"""Words that deny what follows as "not" does; in "no doubt" the two cancel each other."""
+_USED_TO: Final = re.compile(
+    r"(?<!\bam )(?<!\bis )(?<!\bare )(?<!'m )(?<!\bget )(?<!\bgot )\bused to\b", re.IGNORECASE
+)
+"""Says that something is not so any more. What is told of the past does not deny it."""
+_PAST: Final = re.compile(
+    r"\b(?:was|were|had|did|once|formerly|previously|[a-z]+[a-df-z]ed)\b", re.IGNORECASE
+)
+_DIGITS: Final = {
+    word: str(number)
+    for number, word in enumerate(
+        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+        "sixteen seventeen eighteen nineteen".split(),
+        2,
+    )
+} | {
+    word: f"{number}0"
+    for number, word in enumerate(
+        "twenty thirty forty fifty sixty seventy eighty ninety".split(), 2
+    )
+}
+_ZEROS: Final = {"hundred": "00", "thousand": "000", "million": "000000"}
+_OF_SPEAKER: Final = word_set("i me my we us our i'm i've")
 _SAID: Final = 0.75
 """The share of the words of a memory's clause that a clause of its quote must have for that one to
 say or to deny the same."""
@@ -254,6 +289,8 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
         raise ValueError(f"its quote is not in the conversation: {content}")
     if not numbers_in(content) <= numbers_in(quote):
         raise ValueError(f"it says a number that its quote does not say: {content}")
+    if not all(_says_number(word, quote) for word in tokens(content)):
+        raise ValueError(f"it says a number that its quote does not say: {content}")
     terms = terms_of(content)
     if len(terms & terms_of(quote)) < MIN_SUPPORT * len(terms):
         raise ValueError(f"its quote does not support it: {content}")
@@ -265,6 +302,10 @@ def _checked(row: object, turns: dict[int, Turn], scope: Scope, source: str) -> 
     if asks and not (answer and _AFFIRMED.match(answer.text)):
         raise ValueError(f"its quote only asks: {content}")
     clause = _said_before(quote, turn) + " ".join(quote.split())
+    if answer and turn.role != "user" == answer.role and _is_refused(quote, turn, answer):
+        raise ValueError(f"the user refused it: {content}")
+    if _is_of_another(content, clause):
+        raise ValueError(f"its quote is about somebody else: {content}")
     if _denies(content, clause):
         raise ValueError(f"it denies what its quote says: {content}")
     if not asks and _swaps_words(content, clause):  # a question has another order
@@ -312,9 +353,10 @@ def _said_before(quote: str, turn: Turn) -> str:
 def _denies(content: str, quote: str) -> bool:
     """Whether a clause of a memory says the opposite of what its quote says: the clause of the
     quote with most of its words is negated, and it is not, or the other way round."""
-    said = [words_and_negation(clause) for clause in _CLAUSE_BORDER.split(quote)]
+    is_past = _PAST.search(content) is not None
+    said = [_words_and_denial(clause, is_past) for clause in _CLAUSE_BORDER.split(quote)]
     for clause in _CLAUSE_BORDER.split(content):
-        words, is_negated = words_and_negation(clause)
+        words, is_negated = _words_and_denial(clause, is_past)
         words -= _SPEAKERS
         shared = [len(words & others) for others, _ in said]
         most = max(shared)
@@ -322,6 +364,41 @@ def _denies(content: str, quote: str) -> bool:
         if words and most >= _SAID * len(words) and is_negated not in alike:
             return True
     return False
+
+
+def _words_and_denial(clause: str, is_past: bool) -> tuple[frozenset[str], bool]:
+    """As ``words_and_negation``, where "stopped doing" and its like are a "not", too. "Used to" is
+    one unless the past is told of."""
+    text = _DENIAL.sub("not", clause)
+    return words_and_negation(_USED_TO.sub("" if is_past else "not", text))
+
+
+def _says_number(word: str, quote: str) -> bool:
+    """Whether a word is no number word, or the quote has it, or a number that may be read so:
+    "three hundred" for 300."""
+    if word in tokens(quote):
+        return True
+    if word in _ZEROS:
+        return any(number.endswith(_ZEROS[word]) for number in numbers_in(quote))
+    digits = _DIGITS.get(word)
+    return digits is None or any(
+        number.rstrip("0") == digits.rstrip("0") for number in numbers_in(quote)
+    )
+
+
+def _is_refused(quote: str, turn: Turn, answer: Turn) -> bool:
+    """Whether the answer to a turn begins with a "no" to what is quoted, which ends the turn."""
+    text, quote = (" ".join(one.split()) for one in (turn.text, quote))
+    behind = text[text.index(quote) + len(quote) :]
+    return _REFUSED.match(answer.text) is not None and not _SAYS_MORE.search(behind)
+
+
+def _is_of_another(content: str, clause: str) -> bool:
+    """Whether a memory tells of the user what was said of a relative: "My sister is allergic"."""
+    other = speaks_of(clause)
+    if other in (None, "I") or speaks_of(content) != "I" or other in tokens(content):
+        return False
+    return _OF_SPEAKER.isdisjoint(tokens(clause)[1:])  # "My wife and I live in Oslo"
 
 
 def _swaps_words(content: str, quote: str) -> bool:

@@ -81,6 +81,24 @@ async def test_what_the_conversation_does_not_say_is_refused(
         ("No problem, I live in Oslo", "I live in Oslo.", True),
         ("I eat fish, but not meat", "The user eats fish.", True),
         ("Not only do I sing, I play the harp", "I play the harp.", True),
+        ("I stopped eating meat in May", "I eat meat.", False),
+        ("I stopped eating meat in May", "The user stopped eating meat in May.", True),
+        ("I stopped eating meat in May", "The user no longer eats meat.", True),
+        ("We decided against buying the Zeiss", "We decided to buy the Zeiss.", False),
+        ("We decided against buying the Zeiss", "We decided not to buy the Zeiss.", True),
+        ("We refuse to work with Merck", "We work with Merck.", False),
+        ("I doubt that we will buy the Zeiss", "We will buy the Zeiss.", False),
+        ("No doubt that we will buy the Zeiss", "We will buy the Zeiss.", True),
+        ("I used to live in Porto", "I live in Porto.", False),
+        ("I used to live in Porto", "I used to live in Porto.", True),
+        ("I used to live in Porto", "The user lived in Porto.", True),
+        ("Redis is used to store carts", "Redis is used to store carts.", True),
+        ("The pump costs 300 euros", "The pump costs three thousand euros.", False),
+        ("The pump costs 300 euros", "The pump costs three hundred euros.", True),
+        ("The pump runs for three hours", "The pump runs for three hours.", True),
+        ("My sister is allergic to latex", "I am allergic to latex.", False),
+        ("My sister is allergic to latex", "The user's sister is allergic to latex.", True),
+        ("My wife and I live in Porto", "I live in Porto.", True),
     ],
 )
 async def test_a_memory_that_says_something_else_than_its_quote_is_refused(
@@ -111,6 +129,7 @@ def _talk(*turns: tuple[str, str]) -> str:
     [
         [("assistant", "Are deploys on Tuesday?")],
         [("assistant", "Are deploys on Tuesday?"), ("user", "No, never.")],
+        [("assistant", "Are deploys on Tuesday?"), ("user", "Sure not, far too early.")],
         [("user", "And are deploys on Tuesday?")],
     ],
 )
@@ -121,6 +140,24 @@ async def test_what_is_only_asked_is_no_fact(
     found = await asking.extract(_talk(*turns), scope=ADA)
     assert found.proposals == ()
     assert found.refused == ("its quote only asks: Deploys are on Tuesday.",)
+
+
+@pytest.mark.parametrize(
+    ("suggested", "answer", "is_proposed"),
+    [
+        ("You could switch to MongoDB.", "No", False),
+        ("You could switch to MongoDB.", "Rather not, it is slow.", False),
+        ("You could switch to MongoDB.", "No problem.", True),
+        ("You could switch to MongoDB.", "Why not, let's do it.", True),
+        ("You could switch to MongoDB. Is there anything else?", "No.", True),
+    ],
+)
+async def test_what_the_user_refuses_is_not_remembered(
+    asking: Memory, model: Scripted, suggested: str, answer: str, *, is_proposed: bool
+) -> None:
+    model.answers = [memories((1, "switch to MongoDB", "project", "We switch to MongoDB."))]
+    talk = _talk(("assistant", suggested), ("user", answer))
+    assert bool((await asking.extract(talk, scope=ADA)).proposals) is is_proposed
 
 
 @pytest.mark.parametrize(
