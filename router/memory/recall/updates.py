@@ -664,15 +664,15 @@ def _names_older(update: Update, query: LayerQuery) -> bool:
 
 def _asks_for_what_is_left(update: Update, query: LayerQuery) -> bool:
     """Whether a query has a word of a fact that the newer item leaves true, or a related one, and
-    no word of what the two say of the fact that changed."""
+    none of what the two say of the fact that changed."""
     newer, older = _compared(update.newer), _compared(update.older)
     if _marks(update.older, update.newer):
         return False
     kept = kept_words(newer, older)
     asked = frozenset(stems(query.text))
+    asked = asked.union(*related_to(asked).values())
     said = {*words_of(newer).terms, *words_of(older).terms} - kept - subjects_of(older)
-    asked_otherwise = asked.union(*related_to(asked).values())
-    return not kept.isdisjoint(asked_otherwise) and said.isdisjoint(asked)
+    return not kept.isdisjoint(asked) and said.isdisjoint(asked)
 
 
 def replaced_at(update: Update) -> datetime:
