@@ -224,7 +224,11 @@ class Records:
         is_said_anew = (
             item.layer in _EVENTS
             or SUPERSEDED_BY in before.attributes
-            or any(replaces(other, before) for other in self._near(before))
+            or any(
+                replaces(other, before)
+                or (other.created > before.created and replaces(item, other))
+                for other in self._near(before)
+            )
         )
         kept = {
             name: getattr(before, name)

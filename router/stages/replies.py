@@ -178,6 +178,20 @@ _OFFER: Final = re.compile(
 )
 """What a sentence has that offers to do something. Behind another question ("For two people?") a
 "no" is an answer."""
+_CONFIRMS: Final = re.compile(
+    r"\b(?:are you (?:\w+ )?sure|(?:really|still) want|(?:continue|proceed)\W*\?)", re.IGNORECASE
+)
+"""What a question has that asks again before something is done."""
+_ANYTHING_ELSE: Final = re.compile(r"\b(?:anything|something|what) (?:else|more)\b", re.IGNORECASE)
+"""What a sentence has that offers nothing in particular."""
+_CLOSING: Final = re.compile(
+    r"\W*(?:(?:no|nope|nah|ok(?:ay)?|thanks?|thank you|please|i think)\b\W*)*"
+    r"(?:(?:nothing|nothing (?:else|more)|that(?:['\u2019]s| is| will be|['\u2019]ll be) "
+    r"(?:all|enough|everything|it)|all (?:good|set|done)|i['\u2019]?m (?:good|fine|done))\b\W*)?"
+    r"(?:(?:thanks?|thank you|for (?:now|today)|then)\b\W*)*",
+    re.IGNORECASE,
+)
+"""Whole requests of people who need no more."""
 _INVITES: Final = re.compile(
     r"\?|\b(?:let me know|say (?:so|yes|the word)|if you (?:like|want|wish))\b", re.IGNORECASE
 )
@@ -227,13 +241,16 @@ def asks_for_nothing(request: Request) -> bool:
 
 
 def offer_before(request: Request) -> str:
-    """The sentence in which the assistant, in the turn before a request, offers to do something;
-    empty if it does not."""
+    """The sentence in which the assistant, in the turn before a request, offers to do something in
+    particular, or asks again whether to do it; empty if it does not."""
     sentences = _last_sentences(answer_before(request))
     if not _INVITES.search(" ".join(sentences)):
         return ""
-    offers = (one for one in sentences if _OFFER.search(one) and not _OPEN_QUESTION.match(one))
-    return next(offers, "")
+    for sentence in sentences:
+        is_specific = not (_ANYTHING_ELSE.search(sentence) or _OPEN_QUESTION.match(sentence))
+        if is_specific and (_OFFER.search(sentence) or _CONFIRMS.search(sentence)):
+            return sentence
+    return ""
 
 
 def says_no(text: str) -> bool:
@@ -259,11 +276,15 @@ def wishes(text: str) -> bool:
 
 
 def is_comment(request: Request) -> bool:
-    """Whether a request only praises the assistant's latest answer, or comments on it, and neither
-    of them ends with a question."""
+    """Whether a request only praises the assistant's latest answer, comments on it, or needs no
+    more. Neither of them ends with a question, but "Anything else?"."""
     text, answer = request.text, latest_answer(request)
-    if answer is None or asks(answer) or asks(text):
+    if answer is None or asks(text):
         return False
+    if asks(answer) and not _ANYTHING_ELSE.search(_last_sentences(answer)[-1]):
+        return False
+    if _CLOSING.fullmatch(text):
+        return True
     rest, courtesies = _without_courtesy(text)
     rest, successes = _SUCCESS.subn(" ", rest)
     if courtesies or not (_BESIDE_COURTESY - _NO_PRAISE).isdisjoint(tokens(rest)):
@@ -310,7 +331,7 @@ def question_consented_to(text: str, answer: str, names: SkillNames) -> str:
     Nor does a sentence that names two skills."""
     sentences = [*reversed(_last_sentences(answer))]
     last = next(filter(asks, sentences), "")
-    if _OPEN_QUESTION.match(last):
+    if _OPEN_QUESTION.match(last) or _ANYTHING_ELSE.search(last):
         return ""
     said = (one for one in sentences if asks(one) or _OFFER.search(one))
     question = next(filter(content_words, said), "").strip()

@@ -34,7 +34,7 @@ from router.stages.from_ranking import (
 )
 from router.stages.further import MAX_CANDIDATES
 from router.stages.refused import Asked, asked_for
-from router.stages.replies import is_comment, offer_before, only_says_no, says_no, wishes
+from router.stages.replies import consents, is_comment, offer_before, only_says_no, says_no, wishes
 from router.stages.standing_alone import (
     adds_a_detail,
     is_whole_question,
@@ -263,7 +263,7 @@ def _is_wanted(reading: RequestInContext, alone: Ranking, read: RetrievalDecisio
     """Whether a reply to an offer wants what it is read to want: it consents, it has a word of each
     of these skills, or it completes or corrects the offer without one ("on Friday"). ``alone`` is
     the ranking of the reply by itself."""
-    if reading.question or wishes(reading.text):
+    if reading.question or consents(reading.text) or wishes(reading.text):
         return True
     by_word = {match.name for match in alone.matches if match.terms}
     return by_word.issuperset(read.selected)

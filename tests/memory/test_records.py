@@ -747,3 +747,15 @@ async def test_an_import_says_which_lines_it_does_not_store_because_their_time_i
     assert (stored, told) == (1, [(1, 1)])
     assert left_out == ["line 1: 'gone': attributes.expires_at: 2026-02-01T00:00:00+00:00 is past"]
     assert [item.id for item in (await memory.list(scope={})).items] == ["kept"]
+
+
+async def test_what_is_saved_twice_in_order_is_in_that_order(
+    memory: Memory, now: list[datetime]
+) -> None:
+    """A script of first memories that ran twice turned each update back."""
+    old, new = "I live in Mainz.", "I moved to Wiesbaden."
+    for text in (old, new) * 3:
+        now[0] += timedelta(seconds=1)
+        await memory.save(text, layer="user", scope=ADA)
+    found = await memory.recall("Where do I live?", ADA)
+    assert found.items[0].item.content == new

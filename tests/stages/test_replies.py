@@ -148,6 +148,38 @@ async def test_who_says_no_and_what_else_is_the_matter_gets_that(
         assert await loaded(router, ("no, the dining room is cold",)) == {("heating",)}
 
 
+@pytest.mark.parametrize("again", ["Are you sure?", "Do you really want to?", "Continue?"])
+async def test_a_confirmation_is_given_or_not(restaurant: SemanticRouter, again: str) -> None:
+    history = [Turn("user", "cancel the booking of my table"), Turn("assistant", again)]
+    async with restaurant as router:
+        yes = await router.route("yes", history=history)
+        no = await router.route("no, keep it", history=history)
+    assert (yes.selected_skills, no.selected_skills) == (("tables",), ())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Done.",
+        "Done. Anything else?",
+        "Done. Is there anything else I can help with?",
+        "Done. Let me know if you need more.",
+    ],
+)
+async def test_who_needs_no_more_gets_nothing_and_who_does_gets_it(
+    restaurant: SemanticRouter, said: str
+) -> None:
+    history = [Turn("user", "send the guests a reminder"), Turn("assistant", said)]
+    closing = ("no", "nothing, thanks", "no, that's enough", "I'm good", "no, that is everything")
+    async with restaurant as router:
+        closed = [await router.route(reply, history=history) for reply in closing]
+        more = [
+            await router.route(reply, history=history) for reply in ("one more", "the same for Ann")
+        ]
+    assert {result.selected_skills for result in closed} == {()}
+    assert {result.selected_skills for result in more} == {("reminders",)}
+
+
 def test_no_is_an_answer_to_what_is_no_offer() -> None:
     asked = [Turn("user", "book a table"), Turn("assistant", "Is it for two people?")]
     assert in_context(Request.parse("no", history=asked)).turns == 1
