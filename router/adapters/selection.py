@@ -29,7 +29,7 @@ from router.events import Degraded, Events
 from router.given import check_kind
 from router.request import MAX_REQUEST_CHARACTERS, check_limit, names_in, turn_of
 from router.service.remote import RemoteRouter
-from router.stages.replies import says_nothing
+from router.stages.reply import says_nothing
 from router.tools.tool import Tool, read_tool
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ alone, and, where that gives no route, in the context. Of 118 such consents, wri
 catalogs and others, 52 were routed right and 11 wrong when the request was read with the turn and
 the answer; with the question, 103 are right and 6 wrong.
 
-A request that asks for nothing gets no context (``replies.py``): thanks, comments, and a "no" to an
+A request that asks for nothing gets no context (``reply.py``): thanks, comments, and a "no" to an
 offer.
 """
 
@@ -36,7 +36,7 @@ from typing import Final
 from router.request import Request
 from router.result import Evidence
 from router.retrieval.names import SkillNames
-from router.stages.replies import (
+from router.stages.reply import (
     MAX_ANSWER_CHARACTERS,
     answer_before,
     asks,

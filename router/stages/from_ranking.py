@@ -22,7 +22,7 @@ from router.retrieval.matches import Match, Ranking
 from router.settings.settings import CAUTIONS
 from router.stages.further import MAX_CANDIDATES, further
 from router.stages.likelihood import Likelihood
-from router.stages.replies import is_courtesy
+from router.stages.reply import is_courtesy
 
 DEFAULT_CAUTION: Final = CAUTIONS["balanced"]
 """The caution where the settings name none: the least probability that a loaded skill is right."""

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from router.errors import EncoderError
 from router.retrieval.index import SkillIndex
 from router.retrieval.refusals import refusals_in
-from router.stages.replies import without_the_thing
+from router.stages.reply import without_the_thing
 from router.stages.standing_alone import has_pointer, stands_alone
 from router.text import words
 

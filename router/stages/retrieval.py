@@ -34,7 +34,7 @@ from router.stages.from_ranking import (
 )
 from router.stages.further import MAX_CANDIDATES
 from router.stages.refused import Asked, asked_for
-from router.stages.replies import consents, is_comment, offer_before, only_says_no, says_no, wishes
+from router.stages.reply import consents, is_comment, offer_before, only_says_no, says_no, wishes
 from router.stages.standing_alone import (
     adds_a_detail,
     is_whole_question,

@@ -16,7 +16,7 @@ from router.adapters.openai import OpenAITools
 from router.adapters.selection import ToolSelector
 from router.errors import InvalidRequest, SourceError
 from router.events import Degraded, Event
-from router.stages import replies
+from router.stages import reply
 from router.tools.tool import Tool
 
 OFFERED = by_name(openai_tools())
@@ -205,7 +205,7 @@ def test_a_long_conversation_is_read_a_bounded_number_of_times(
 
     def says_nothing(text: str) -> bool:
         looked_at.append(text)
-        return replies.says_nothing(text)
+        return reply.says_nothing(text)
 
     monkeypatch.setattr(selection, "says_nothing", says_nothing)
     turns = [*TURNS, "thanks"] * 30

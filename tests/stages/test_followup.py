@@ -16,7 +16,7 @@ from router.stages.followup import (
     in_context,
     reading_behind,
 )
-from router.stages.replies import MAX_ANSWER_CHARACTERS
+from router.stages.reply import MAX_ANSWER_CHARACTERS
 from router.stages.standing_alone import stands_alone
 
 BOOKED = (Turn("user", "book a table for two"), Turn("assistant", "Which restaurant?"))

@@ -13,7 +13,7 @@ from router import SemanticRouter
 from router.request import MAX_REQUEST_CHARACTERS, Request, Turn
 from router.result import Decision
 from router.stages.followup import RequestInContext, in_context
-from router.stages.replies import is_comment
+from router.stages.reply import is_comment
 
 BOOKED = (Turn("user", "book a table for two"), Turn("assistant", "Which restaurant?"))
 
