@@ -206,6 +206,9 @@ class FaultyProxy:
             writer.transport.abort()
             return
         connection = _Connection(writer, to_writer)
+        if self._is_cut:  # meanwhile
+            connection.cut()
+            return
         self._connections.add(connection)
         for work in (
             self._forward_questions(reader, to_writer, connection),
