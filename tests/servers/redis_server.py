@@ -197,16 +197,13 @@ class FaultyProxy:
             connection.flows.set()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._is_cut:
-            writer.transport.abort()
-            return
         try:
             to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._target)
         except OSError:
             writer.transport.abort()
             return
         connection = _Connection(writer, to_writer)
-        if self._is_cut:  # meanwhile
+        if self._is_cut:  # it may have been cut meanwhile
             connection.cut()
             return
         self._connections.add(connection)
