@@ -36,6 +36,10 @@ TimeZone: TypeAlias = Annotated[
     str | None,
     typer.Option("--time-zone", metavar="ZONE", help='Such as Europe/Berlin, for "yesterday".'),
 ]
+PageSize: TypeAlias = Annotated[
+    int, typer.Option("--limit", "-n", min=1, max=1000, help="Memories at most.")
+]
+After: TypeAlias = Annotated[str | None, typer.Option(help="Where the page before ended.")]
 
 
 def _show_found(found: UnifiedAnswer) -> None:
@@ -220,10 +224,8 @@ def list_memories(
     layer: Annotated[
         list[str] | None, typer.Option(help="Of this layer alone; may be repeated.")
     ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=1000, help="Memories at most.")
-    ] = 20,
-    after: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+    limit: PageSize = 20,
+    after: After = None,
 ) -> Work:
     """List what the layers hold, newest first, a page at a time."""
     return lambda memory, scope: memory.list(scope=scope, layers=layer, limit=limit, after=after)
@@ -231,10 +233,8 @@ def list_memories(
 
 @memory_command(_show_page)
 def show_profile(
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=1000, help="Memories at most.")
-    ] = 1000,
-    after: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+    limit: PageSize = 1000,
+    after: After = None,
 ) -> Work:
     """Show what is known of a user and is not marked as replaced."""
     return lambda memory, scope: memory.profile(scope=scope, limit=limit, after=after)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
@@ -33,6 +33,9 @@ from router.memory.texts.questions import MAX_QUESTIONS, QUESTIONS
 from router.plain_json import plain_json
 from router.service.shapes import Arguments, FromAttributes, NoArguments
 from router.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from router.memory.records import Page
 
 T = TypeVar("T")
 
@@ -396,18 +399,15 @@ class MemoryService:
     async def list(self, arguments: ListArguments) -> Stock:
         """What the layers hold, newest first."""
         page = await self._observed(self._memory.list(**self._keywords(arguments)))
-        hint = ""
-        if not page.items and arguments.after is None:
-            layers = "The layers hold" if arguments.layers is None else "These layers hold"
-            hint = _empty(f"{layers} nothing that this scope sees.", arguments)
-        return Stock.model_validate({"items": page.items, "next": page.next, "hint": hint})
+        layers = "The layers hold" if arguments.layers is None else "These layers hold"
+        return _stock(page, arguments, f"{layers} nothing that this scope sees.")
 
     async def profile(self, arguments: ProfileArguments) -> Stock:
         """What is known of the user and is not marked as replaced, newest first."""
         page = await self._observed(self._memory.profile(**self._keywords(arguments)))
-        missing = "The layer `user` holds nothing of this user that is valid now."
-        hint = "" if page.items or arguments.after is not None else _empty(missing, arguments)
-        return Stock.model_validate({"items": page.items, "next": page.next, "hint": hint})
+        return _stock(
+            page, arguments, "The layer `user` holds nothing of this user that is valid now."
+        )
 
     async def get(self, arguments: NamedArguments) -> StoredInFull:
         """One memory by its name."""
@@ -428,6 +428,12 @@ class MemoryService:
         problems = unified["problems"][:MAX_PROBLEMS]
         renamed = {"problems": problems, "service_reason": unified["reason"]}
         return MemoryNow(**{**status, **unified, **renamed})
+
+
+def _stock(page: Page, arguments: ListArguments | ProfileArguments, missing: str) -> Stock:
+    """A page, with the hint what is missing where the first one is empty."""
+    hint = "" if page.items or arguments.after is not None else _empty(missing, arguments)
+    return Stock.model_validate({"items": page.items, "next": page.next, "hint": hint})
 
 
 def _empty(missing: str, arguments: ScopedArguments) -> str:

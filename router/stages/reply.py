@@ -3,9 +3,9 @@
 Thanks, greetings and small talk ask for nothing that the turn before was about: neither "thanks!"
 nor "tell me a joke" asks for the same thing again, nor do thanks that name it: "thanks for the
 table". Nor does "great", "that worked" or "it prints again", unless the assistant has asked a
-question, nor "not that one", nor who says no to an offer ("Shall I send
-it?"): "no", "don't send any", "I'd rather not", "no, that's too expensive". "No, send it to Ann"
-says what is wanted, and is read.
+question, nor "not that one". Who says no to an offer ("Shall I send it?") does not want it: "no",
+"don't send any", "I'd rather not", "no, that's too expensive". "No, send it to Ann" says what is
+wanted, and is read.
 """
 
 from __future__ import annotations
@@ -98,17 +98,18 @@ _SUBJECT: Final = (
     rf"(?:(?:the|my|our|your|his|her) (?:(?!{_HEDGED})[\w-]+ )??)?(?!{_HEDGED})[\w-]+"
 )
 """The beginning of a clause and its subject, as "the new page"."""
+_WORKS: Final = r"works|prints|scans|connects|opens|loads|boots|plays|responds"
 _WELL: Final = r"(?: (?:fine|well|perfectly|smoothly|great))?"
 _CLOSED: Final = r"\s*(?=[,.;:!\n]|\s[-\u2013\u2014]\s|$)"
 _SUCCESS: Final = re.compile(
-    rf"{_SUBJECT}(?: (?:works|prints|scans|connects|opens|loads|boots|plays|responds)|"
+    rf"{_SUBJECT}(?: (?:{_WORKS})|"
     r"(?:['\u2019]s| is| are) (?:up(?: and running)?|fine|ok(?:ay)?|fixed|solved|sorted|working|"
     rf"printing|running)){_WELL} (?:now|again){_CLOSED}",
     re.IGNORECASE,
 )
 """A clause that reports a success: "it prints again"."""
 _PLEASED: Final = re.compile(
-    rf"{_SUBJECT}(?: (?:works|prints|scans|connects|opens|loads|boots|plays|responds|runs)|"
+    rf"{_SUBJECT}(?: (?:{_WORKS}|runs)|"
     r" (?:fixed|solved|sorted|cleared) (?:it|(?:the|my|our) (?:[\w-]+ )?[\w-]+)|"
     r"(?:['\u2019]s| is| are| was| has been)(?: all)? (?P<state>[\w-]+))"
     rf"(?: up| online)?{_WELL}(?: (?:now|again))?{_CLOSED}",

@@ -169,14 +169,6 @@ class _Reader:
                 decided = _with_apart(decided, apart)
         return ranking, _without(asked.refused, decided)
 
-    async def _is_of_another(self, offer: str, asked: Asked, alone: RetrievalDecision) -> bool:
-        """Whether a reply that says no is surely routed to another skill than the offer is."""
-        if alone.confidence < OTHER_THAN_OFFERED or only_says_no(asked.text):
-            return False
-        offered = await self.decide(offer, asked.among)
-        others = set(alone.selected).difference(offered.ranked[: len(alone.selected)])
-        return bool(others) and len(others) == len(alone.selected)
-
     async def _decided_apart(
         self, parts: Sequence[Part], among: Sequence[str] | None, named: Sequence[str]
     ) -> Apart:
@@ -212,6 +204,14 @@ class _Reader:
             evidence={**decided.evidence, **chosen.evidence},
             text_read=chosen.whole,
         )
+
+    async def _is_of_another(self, offer: str, asked: Asked, alone: RetrievalDecision) -> bool:
+        """Whether a reply that says no is surely routed to another skill than the offer is."""
+        is_sure = alone.selected and alone.confidence >= OTHER_THAN_OFFERED
+        if not is_sure or only_says_no(asked.text):
+            return False
+        offered = await self.decide(offer, asked.among)
+        return set(alone.selected).isdisjoint(offered.ranked[: len(alone.selected)])
 
     async def _in_context(
         self,
@@ -314,9 +314,9 @@ def _with_apart(decided: RetrievalDecision, apart: Apart) -> RetrievalDecision:
 def _begins_subject(
     text: str, ranking: Ranking, decided: RetrievalDecision, *, says_no: bool
 ) -> bool:
-    """Whether a request, ranked alone, needs no context: it names a skill outright, it does not
-    point back but to say no, and is routed well enough by one of its words, it is unrelated to all
-    skills, or it has no word at all, as "???"."""
+    """Whether a request that names no skill needs no context, ranked alone: it does not point back
+    but to say no, and is routed well enough by one of its words, it is unrelated to all skills, or
+    it has no word at all, as "???"."""
     fits, special = decided.fits, decided.evidence.get("special")
     is_unrelated = (
         fits is not None
@@ -327,7 +327,7 @@ def _begins_subject(
     )
     is_sure = bool(decided.selected) and decided.confidence >= NEW_SUBJECT
     by_word = bool(ranking.matches[0].terms) and (says_no or not points_back(text))
-    return decided.names_skills or ranking.wordless or is_unrelated or (is_sure and by_word)
+    return ranking.wordless or is_unrelated or (is_sure and by_word)
 
 
 def _unknown(among: Sequence[str], offered: Sequence[str]) -> str:

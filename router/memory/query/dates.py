@@ -303,9 +303,7 @@ def _slashed_day(match: re.Match[str], reference: ReferenceTime) -> Period | Non
     month, day = sorted((int(match["one"]), int(match["other"])))
     if day <= 12 and day != month:
         return None
-    return _yearly(
-        match, reference, lambda first: days_from(first.replace(month=month, day=day), 1)
-    )
+    return _yearly(match, reference, partial(_days_of_year, month, day, 1))
 
 
 def _feast(match: re.Match[str], reference: ReferenceTime) -> Period | None:

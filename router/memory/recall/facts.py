@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from router.memory.recall.clauses import OPENING, SPEAKER, Clause, clause_of, is_helper
-from router.memory.recall.frames import VALUE_VERBS
+from router.memory.recall.frames import SENTENCE_END, VALUE_VERBS
 from router.memory.texts.chunking import CHUNK_CHARACTERS
 from router.memory.texts.related_words import related_to
 from router.memory.texts.words import words_of
@@ -24,7 +24,6 @@ from router.text import word_set
 
 _KEPT: Final = 4_096
 _NOTHING: Final = frozenset[str]()
-_SENTENCE: Final = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)[.;!?]\s+|\n+")
 _REASON: Final = re.compile(
     r",? (?:because|since|so that|which|who|whose|due to|thanks to)\b.*", re.DOTALL
 )
@@ -68,7 +67,7 @@ def subjects_of(text: str) -> frozenset[str]:
 
 @lru_cache(_KEPT)
 def _facts(text: str) -> _Facts:
-    clauses = [each for sentence in _SENTENCE.split(text) for each in _clauses(sentence)]
+    clauses = [each for sentence in SENTENCE_END.split(text) for each in _clauses(sentence.strip())]
     subjects = frozenset(chain(*(clause.subject for _, clause in clauses if clause)))
     return _Facts(tuple(frozenset(words_of(part).terms) for part, _ in clauses), subjects)
 

@@ -33,7 +33,7 @@ _MAX_SUBJECT_WORDS: Final = 8
 _MAX_LABELLED_WORDS: Final = 2
 """Words of a value behind a label, as in "Opening hours: 9 to 17", if it contains a digit."""
 
-_SENTENCE: Final = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)[.;!?](?=\s|$)|\n")
+SENTENCE_END: Final = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)[.;!?](?=\s|$)|\n")
 _CHANGED_TO: Final = re.compile(
     r" (?:(?:is|are|was|were|has been|have been) )?(?:now )?(?:postponed|moved|rescheduled"
     r"|brought forward|pushed back|delayed|raised|rose|fell|lowered|increased|decreased|reduced"
@@ -206,7 +206,7 @@ def frame_of(text: str) -> Frame | None:
 
 @lru_cache(_CACHED_TEXTS)
 def _frame_of(text: str) -> Frame | None:
-    end = _SENTENCE.search(text)
+    end = SENTENCE_END.search(text)
     sentence = text if end is None else text[: end.start()]
     if len(sentence) > _MAX_SENTENCE_CHARACTERS:
         return None

@@ -35,7 +35,7 @@ lost a point of recall on LoCoMo, where the memories that matter are old.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -441,14 +441,17 @@ class Pool:
 
     def confidence(self, k: int) -> float:
         """Relevance of the most relevant item that an answer of ``k`` items gives; 0 without."""
-        given = (one for one in self.ranked[:k] if not self._only_counts(one.item))
-        return max((judged.relevance for judged in given), default=0.0)
+        return max((one.relevance for one in self._given(k)), default=0.0)
 
     def settled(self, k: int) -> float:
         """The confidence as far as it makes it needless to read further layers: without events of
         another time than the query names, which may only share its words."""
-        given = (one for one in self.ranked[:k] if not self._only_counts(one.item))
-        return max((one.relevance for one in given if self._is_of_the_time(one.item)), default=0.0)
+        of_the_time = (one for one in self._given(k) if self._is_of_the_time(one.item))
+        return max((one.relevance for one in of_the_time), default=0.0)
+
+    def _given(self, k: int) -> Iterator[RecalledItem]:
+        """The items of an answer of ``k`` items that are no mere counts of others."""
+        return (one for one in self.ranked[:k] if not self._only_counts(one.item))
 
     def _is_of_the_time(self, item: MemoryItem) -> bool:
         period = self.query.period
